@@ -5,13 +5,13 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::cluster::node::CGROUP;
+use crate::cgroups;
 use crate::error::{Attempt, LabError, Result};
 use crate::layout::Layout;
 use crate::lock::Lock;
@@ -53,7 +53,7 @@ pub(crate) fn clean(layout: &Layout, lock: &Lock) -> Result<bool> {
     }
     // Another lab may be up: then its containers are there.
     if machine_nic()?.is_none() {
-        found |= remove_cgroups()?;
+        found |= cgroups::remove(PATIENCE)?;
     }
     found |= empty(&layout.dir, &layout.lock())?;
     if layout.dir.exists() {
@@ -102,59 +102,4 @@ fn empty(dir: &Path, lock: &Path) -> Result<bool> {
         removed.attempt(|| format!("remove {}", path.display()))?;
     }
     Ok(found)
-}
-
-/// Removes the branch of every cgroup hierarchy that the lab's containers were in.
-fn remove_cgroups() -> Result<bool> {
-    let mut found = false;
-    for root in cgroup_roots(&fs::read_to_string("/proc/self/mounts").unwrap_or_default()) {
-        let branch = root.join(CGROUP);
-        if !branch.exists() {
-            continue;
-        }
-        found = true;
-        let begin = Instant::now();
-        // The last processes may still be on their way out.
-        while let Err(error) = prune(&branch) {
-            if begin.elapsed() > PATIENCE {
-                return Err(error).attempt(|| format!("remove {}", branch.display()));
-            }
-            sleep(Duration::from_millis(20));
-        }
-    }
-    Ok(found)
-}
-
-fn prune(branch: &Path) -> std::io::Result<()> {
-    for entry in fs::read_dir(branch)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            prune(&path)?;
-        }
-    }
-    fs::remove_dir(branch)
-}
-
-fn cgroup_roots(mounts: &str) -> Vec<PathBuf> {
-    let root = |line: &str| {
-        let mut fields = line.split(' ').skip(1);
-        let (place, kind) = (fields.next()?, fields.next()?);
-        kind.starts_with("cgroup").then(|| PathBuf::from(place))
-    };
-    mounts.lines().filter_map(root).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_kinds_of_cgroups_are_found() {
-        let mounts = "proc /proc proc rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
-                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        assert_eq!(
-            cgroup_roots(mounts),
-            [Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup/unified")]
-        );
-    }
 }

@@ -11,8 +11,9 @@ use std::path::Path;
 use nix::mount::{MsFlags, mount};
 use nix::unistd::sethostname;
 
+use crate::cgroups;
 use crate::error::{Attempt, Result};
-use crate::topology::{HOSTS, LAN, Role, host};
+use crate::topology::{HOSTS, HostSpec, LAN, Role, host};
 
 /// Cuts the mounts of the calling process off from this machine's.
 ///
@@ -43,6 +44,9 @@ pub(crate) fn furnish(name: &str, dir: &Path) -> Result<()> {
         bind(&disk.join(short), folder)?;
     }
     write_etc(name)?;
+    if host(name).is_some_and(HostSpec::is_node) {
+        cgroups::confine(name)?;
+    }
     // Volumes of pods may propagate within the host.
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SHARED, None::<&str>)
         .attempt(|| "share the mounts".to_owned())

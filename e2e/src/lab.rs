@@ -168,7 +168,7 @@ impl Lab {
     /// # Errors
     /// The machine's processes cannot be read.
     pub fn signal_containers(&self, node: &str, program: &str, signal: Signal) -> Result<usize> {
-        let branch = format!("/{}/{}/", crate::cluster::node::CGROUP, self.host(node)?.name());
+        let branch = format!("/{}/{}/", crate::cgroups::BRANCH, self.host(node)?.name());
         let entries = fs::read_dir("/proc").attempt(|| "read /proc".to_owned())?;
         let in_branch = |pid: i32| {
             let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();

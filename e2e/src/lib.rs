@@ -13,6 +13,7 @@
 //! it. What runs on the hosts is in `cluster` (pure), what is done with it in [`lab`], [`host`] and
 //! `faults`.
 
+mod cgroups;
 pub mod cli;
 mod cluster;
 mod down;

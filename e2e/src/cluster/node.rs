@@ -6,8 +6,6 @@ use super::command_line;
 use crate::layout::Layout;
 use crate::topology::{HostSpec, POD_CIDRS, REGISTRY_PORT, Role, with_role};
 
-/// The cgroup under which the containers of all nodes are.
-pub(crate) const CGROUP: &str = "ferrolb-lab";
 /// Where containerd listens on every node.
 pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 /// The image of the process that holds a pod's namespaces.
@@ -77,9 +75,8 @@ fn kubelet_config(layout: &Layout, node: &HostSpec) -> Value {
         "authorization": {"mode": "Webhook"},
         "tlsCertFile": pki(&format!("{}.crt", node.name)),
         "tlsPrivateKeyFile": pki(&format!("{}.key", node.name)),
-        // Several kubelets share one cgroup tree: each keeps to its own branch and manages no more.
+        // The node has a branch of the machine's cgroups, not their root: nothing to reserve there.
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": format!("/{CGROUP}/{}", node.name),
         "cgroupsPerQOS": false,
         "enforceNodeAllocatable": [],
         "failCgroupV1": false,
@@ -144,10 +141,9 @@ mod tests {
     use crate::topology::host;
 
     #[test]
-    fn each_node_has_its_own_branch_and_keys() {
+    fn each_node_has_its_own_keys_and_pods() {
         let layout = Layout::new(Some("/lab".into()), Some("/bin".into()));
         let config = kubelet_config(&layout, host("k8s-node-1").unwrap());
-        assert_eq!(config["cgroupRoot"], "/ferrolb-lab/k8s-node-1");
         assert_eq!(config["tlsCertFile"], "/lab/pki/k8s-node-1.crt");
         let network = pod_network(host("k8s-node-1").unwrap());
         assert_eq!(network["plugins"][0]["ipam"]["ranges"][1][0]["subnet"], "fd00:244:0:2::/64");
