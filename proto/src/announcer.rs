@@ -106,7 +106,7 @@ pub struct Announcer {
     link: LinkAddress,
     owned: BTreeMap<IpAddr, Progress>,
     timers: BTreeSet<(Instant, IpAddr)>,
-    /// To announce when polled: owned, and IPv6 only with a link-local address.
+    /// To announce when polled; a set, so times that were missed make one announcement.
     due: BTreeSet<IpAddr>,
     /// The second ARP frame of the announcement whose first was polled last.
     second: Option<(IpAddr, Frame)>,
@@ -154,7 +154,7 @@ impl Announcer {
             self.timers.pop_first();
             self.due.insert(ip);
             if let Some(progress) = self.owned.get_mut(&ip) {
-                *progress = progress.advance(now);
+                *progress = progress.advance();
                 if let Progress::Announcing { at, .. } = *progress {
                     self.timers.insert((at, ip));
                 }
@@ -163,8 +163,7 @@ impl Announcer {
         if self.reannounce_at.is_some_and(|at| at <= now) {
             self.reannounce_at = None;
             self.reannounced = Some(now);
-            let speaks_ipv6 = self.link.link_local.is_some();
-            self.due.extend(self.owned.keys().filter(|ip| ip.is_ipv4() || speaks_ipv6));
+            self.due.extend(self.owned.keys());
         }
     }
 
@@ -193,6 +192,7 @@ impl Announcer {
                 (IpAddr::V6(v6), Some(link_local)) => {
                     return Some(announce(ip, ndp::unsolicited(self.link.mac, link_local, v6)));
                 }
+                // Announced when the link gets one.
                 (IpAddr::V6(_), None) => {}
             }
         }
@@ -276,13 +276,13 @@ impl Announcer {
 }
 
 impl Progress {
-    /// What follows after the announcement due by `now`.
-    fn advance(self, now: Instant) -> Self {
+    /// What follows after one announcement.
+    fn advance(self) -> Self {
         match self {
-            Self::Announcing { since, next, .. } => (next + 1..SCHEDULE.len())
-                .map(|next| Self::Announcing { since, next, at: since + SCHEDULE[next] })
-                .find(|progress| matches!(progress, Self::Announcing { at, .. } if *at > now))
-                .unwrap_or(Self::Settled),
+            Self::Announcing { since, next, .. } => match SCHEDULE.get(next + 1) {
+                Some(&offset) => Self::Announcing { since, next: next + 1, at: since + offset },
+                None => Self::Settled,
+            },
             Self::Settled => Self::Settled,
             Self::NoSource => Self::NoSource,
         }

@@ -159,6 +159,12 @@ fn invalid_frames_say_where() {
             Fault::ProbeDestination,
         ),
         (
+            "probe to a group that only looks like one",
+            with(DAD_PROBE, 38, "ff020000000000000000000100000001"),
+            54,
+            Fault::ProbeDestination,
+        ),
+        (
             "solicited to a group",
             with(ADVERTISEMENT, 38, "ff020000000000000000000000000001"),
             54,
