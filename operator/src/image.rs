@@ -6,6 +6,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// The image of this version.
+pub const DEFAULT: &str = concat!("ferrolb.io/ferrolb:v", env!("CARGO_PKG_VERSION"));
+
 /// `[registry/]repository[:tag][@digest]`, with a tag, a digest or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageReference {

@@ -7,3 +7,6 @@ pub mod drift;
 pub mod image;
 pub mod render;
 pub mod status;
+
+/// Version of the product, as image tags and labels spell it.
+pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));

@@ -47,8 +47,8 @@ pub fn operator(namespace: &str) -> Vec<Object> {
     let mut rights = operator_itself();
     for component in COMPONENTS {
         let granted = of_component(component).1;
-        rights.cluster.extend(granted.cluster);
-        rights.own.extend(granted.own);
+        add_missing(&mut rights.cluster, granted.cluster);
+        add_missing(&mut rights.own, granted.own);
     }
     let labels = labels([(label::APP, label::APP_VALUE), (label::COMPONENT, "operator")]);
     let metadata = ObjectMeta { labels: Some(labels), ..Default::default() };
@@ -64,6 +64,14 @@ pub fn operator(namespace: &str) -> Vec<Object> {
         ObjectMeta { namespace: Some(namespace.into()), ..metadata.clone() },
         metadata,
     )
+}
+
+fn add_missing(rules: &mut Vec<PolicyRule>, more: Vec<PolicyRule>) {
+    for rule in more {
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
 }
 
 fn of_component(component: &str) -> (&'static str, Rights) {
