@@ -13,11 +13,11 @@
 //pub mod allocator;
 pub mod config;
 pub mod node;
-//pub mod planner;
+pub mod planner;
 pub mod resources;
 pub mod selector;
 pub mod service;
-//pub mod status;
+pub mod status;
 #[doc(hidden)]
 pub mod testing;
 mod text;
