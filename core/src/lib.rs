@@ -9,7 +9,7 @@
 //! A refusal is a value: [`allocator::Refusal`] says why an address was not given,
 //! [`planner::Withheld`] why a node does not announce. Their texts are MetalLB's.
 
-//pub mod admission;
+pub mod admission;
 //pub mod allocator;
 pub mod config;
 pub mod node;
