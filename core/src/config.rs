@@ -92,9 +92,4 @@ impl Config {
             None => Some(&self.left_out_pool_with(addresses, recorded)?.name),
         }
     }
-
-    /// The L2 advertisements that announce a pool (in force or left out).
-    pub fn l2_advertisements_of<'a>(&'a self, pool: &'a str) -> impl Iterator<Item = &'a L2Advertisement> {
-        self.l2_advertisements.values().filter(move |advertisement| advertisement.pools.contains(pool))
-    }
 }

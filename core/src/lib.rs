@@ -9,15 +9,15 @@
 //! A refusal is a value: [`allocator::Refusal`] says why an address was not given,
 //! [`planner::Withheld`] why a node does not announce. Their texts are MetalLB's.
 
-//pub mod admission;
+pub mod admission;
 //pub mod allocator;
 pub mod config;
 pub mod node;
-//pub mod planner;
+pub mod planner;
 pub mod resources;
 pub mod selector;
 pub mod service;
-//pub mod status;
+pub mod status;
 #[doc(hidden)]
 pub mod testing;
 mod text;

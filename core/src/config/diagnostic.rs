@@ -48,6 +48,19 @@ impl Diagnostic {
     }
 }
 
+/// The message; where its text does not say which object is meant, with the object after it.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.message.fmt(f)?;
+        match &self.message {
+            Message::Advertisement { problem, .. } if !problem.names_object() => {
+                write!(f, " ({})", self.object)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// An object of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectRef {
@@ -278,6 +291,16 @@ impl AdvertisementProblem {
                         write!(f, "{error}\ninvalid label selector {selector}")
                     }
                 }
+            }
+        }
+    }
+
+    /// Whether the text says which advertisement is meant.
+    fn names_object(&self) -> bool {
+        match self {
+            Self::RepeatedPool(_) | Self::Repeated(_) => false,
+            Self::InvalidSelector { field, .. } => {
+                !matches!(field, SelectorField::Pools | SelectorField::Namespaces)
             }
         }
     }

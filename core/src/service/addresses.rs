@@ -1,6 +1,6 @@
 //! The addresses that a Service names: those of the cluster, those it asks for, those its status holds.
 
-use std::fmt::{self, Display};
+use std::fmt;
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{ServiceSpec, ServiceStatus};
