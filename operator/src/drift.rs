@@ -14,59 +14,106 @@ use serde_json::Value;
 
 use crate::render::{Kind, Object, ObjectKey, Scope};
 
-/// A live object, as far as drift goes.
+/// A live object: as watched, or as the answer to an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
-    /// Its uid: another object of the same name is another object.
-    pub uid: String,
-    /// It is being deleted: what is applied now would go with it.
-    pub terminating: bool,
-    /// Nobody owns it: its owner was deleted without it.
-    pub orphaned: bool,
-    fingerprint: Fingerprint,
+    object: Value,
 }
 
-/// The object without what changes by itself.
-#[derive(Clone, Debug, PartialEq)]
-struct Fingerprint(Value);
-
 impl Live {
-    /// From an object as the API server returned it.
-    pub fn of(mut object: Value) -> Self {
-        let metadata = &object["metadata"];
-        let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
-        let terminating = !metadata["deletionTimestamp"].is_null();
-        let orphaned = metadata["ownerReferences"].as_array().is_none_or(Vec::is_empty);
+    /// From an object as the API server gave it.
+    pub fn new(object: Value) -> Self {
+        Self { object }
+    }
+
+    /// The object.
+    pub fn object(&self) -> &Value {
+        &self.object
+    }
+
+    /// Another object of the same name has another uid.
+    pub fn uid(&self) -> &str {
+        self.object["metadata"]["uid"].as_str().unwrap_or_default()
+    }
+
+    /// Versions of one object grow.
+    pub fn version(&self) -> Option<u64> {
+        self.object["metadata"]["resourceVersion"].as_str()?.parse().ok()
+    }
+
+    /// It is being deleted: what is applied now would go with it.
+    fn is_terminating(&self) -> bool {
+        !self.object["metadata"]["deletionTimestamp"].is_null()
+    }
+
+    /// Nobody owns it: its owner was deleted without it.
+    fn is_orphan(&self) -> bool {
+        self.object["metadata"]["ownerReferences"].as_array().is_none_or(Vec::is_empty)
+    }
+
+    /// Whether this is an earlier state than `other`: a watch that lags behind an answer.
+    fn is_before(&self, other: &Self) -> bool {
+        matches!((self.version(), other.version()), (Some(this), Some(other)) if this < other)
+    }
+
+    /// Same but for what changes by itself.
+    fn is_like(&self, other: &Self) -> bool {
+        self.settled() == other.settled()
+    }
+
+    fn settled(&self) -> Value {
+        let mut object = self.object.clone();
         if let Some(fields) = object.as_object_mut() {
             fields.remove("status");
-            // Lists from a watch leave these two out, answers to writes do not.
-            fields.remove("apiVersion");
-            fields.remove("kind");
         }
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             for changing in ["generation", "managedFields", "resourceVersion"] {
                 metadata.remove(changing);
             }
         }
-        Self { uid, terminating, orphaned, fingerprint: Fingerprint(object) }
+        object
     }
 }
 
 /// What the last apply of each operand sent and resulted in.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    applied: BTreeMap<ObjectKey, (Value, Fingerprint)>,
+    applied: BTreeMap<ObjectKey, Applied>,
+}
+
+#[derive(Clone, Debug)]
+struct Applied {
+    desired: Value,
+    result: Live,
+    /// The watch has shown it since.
+    seen: bool,
 }
 
 impl Memory {
     /// After an apply of `desired` that the API server answered with `result`.
-    pub fn remember(&mut self, key: ObjectKey, desired: Value, result: Value) {
-        self.applied.insert(key, (desired, Live::of(result).fingerprint));
+    pub fn remember(&mut self, key: ObjectKey, desired: Value, result: Live) {
+        self.applied.insert(key, Applied { desired, result, seen: false });
+    }
+
+    /// Before a pass: what the watches show by now.
+    pub fn see(&mut self, live: &BTreeMap<ObjectKey, Live>) {
+        for (key, applied) in &mut self.applied {
+            applied.seen |= live.get(key).is_some_and(|live| !live.is_before(&applied.result));
+        }
     }
 
     /// After a time in which others may have written: every operand is applied once more.
     pub fn forget(&mut self) {
         self.applied.clear();
+    }
+
+    /// The newest known state of an operand, of the watch's and the last apply's.
+    pub fn newest<'a>(&'a self, key: &ObjectKey, live: Option<&'a Live>) -> Option<&'a Live> {
+        match (live, self.applied.get(key)) {
+            (Some(live), Some(applied)) if live.is_before(&applied.result) => Some(&applied.result),
+            (None, Some(applied)) if !applied.seen => Some(&applied.result),
+            (live, _) => live,
+        }
     }
 }
 
@@ -82,7 +129,7 @@ pub struct Plan {
 /// Why an operand is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It is not there and never was.
+    /// It is not there, as far as the watch knows.
     New,
     /// It is to be different, or this process has not applied it yet.
     Changed,
@@ -105,21 +152,24 @@ pub fn plan(desired: &[Object], live: &BTreeMap<ObjectKey, Live>, memory: &Memor
         .collect();
     let delete = live
         .iter()
-        .filter(|(key, live)| !wanted.contains(key) && !live.terminating)
-        .map(|(key, live)| (key.clone(), live.uid.clone()))
+        .filter(|(key, live)| !wanted.contains(key) && !live.is_terminating())
+        .map(|(key, live)| (key.clone(), live.uid().to_owned()))
         .collect();
     Plan { apply, delete }
 }
 
-fn cause(desired: &Value, live: Option<&Live>, applied: Option<&(Value, Fingerprint)>) -> Option<Cause> {
+fn cause(desired: &Value, live: Option<&Live>, applied: Option<&Applied>) -> Option<Cause> {
     match (live, applied) {
-        (Some(live), _) if live.terminating => None,
-        (None, None) => Some(Cause::New),
-        (None, Some(_)) => Some(Cause::Deleted),
+        // Its end will be an event of its own.
+        (Some(live), _) if live.is_terminating() => None,
         (Some(_), None) => Some(Cause::Changed),
-        (Some(_), Some((before, _))) if before != desired => Some(Cause::Changed),
-        (Some(live), Some((_, result))) if live.fingerprint != *result => Some(Cause::Edited),
-        (Some(_), Some(_)) => None,
+        (_, Some(applied)) if applied.desired != *desired => Some(Cause::Changed),
+        (None, Some(applied)) if applied.seen => Some(Cause::Deleted),
+        // The watch may lag, or the object was deleted before it showed it: applying is right in both.
+        (None, _) => Some(Cause::New),
+        // The watch lags; what it shows next is compared.
+        (Some(live), Some(applied)) if live.is_before(&applied.result) => None,
+        (Some(live), Some(applied)) => (!live.is_like(&applied.result)).then_some(Cause::Edited),
     }
 }
 
@@ -128,110 +178,16 @@ fn cause(desired: &Value, live: Option<&Live>, applied: Option<&(Value, Fingerpr
 /// behind (`--cascade=orphan`), they still need the rest, and everything stays.
 pub fn plan_without_owner(live: &BTreeMap<ObjectKey, Live>) -> Plan {
     let workload = |kind: Kind| matches!(kind, Kind::Deployment | Kind::DaemonSet);
-    if live.iter().any(|(key, live)| workload(key.kind) && live.orphaned) {
+    if live.iter().any(|(key, live)| workload(key.kind) && live.is_orphan()) {
         return Plan::default();
     }
     let delete = live
         .iter()
-        .filter(|(key, live)| key.kind.scope() == Scope::Cluster && !live.terminating)
-        .map(|(key, live)| (key.clone(), live.uid.clone()))
+        .filter(|(key, live)| key.kind.scope() == Scope::Cluster && !live.is_terminating())
+        .map(|(key, live)| (key.clone(), live.uid().to_owned()))
         .collect();
     Plan { apply: Vec::new(), delete }
 }
 
 #[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-    use serde_json::json;
-
-    use super::*;
-
-    fn operand(data: &str) -> Object {
-        ConfigMap {
-            metadata: ObjectMeta { name: Some("a".into()), ..Default::default() },
-            data: Some(BTreeMap::from([("key".into(), data.into())])),
-            ..Default::default()
-        }
-        .into()
-    }
-
-    fn stored(data: &str, version: &str) -> Value {
-        json!({
-            "metadata": {"name": "a", "uid": "1", "resourceVersion": version, "ownerReferences": [{"uid": "0"}]},
-            "data": {"key": data},
-        })
-    }
-
-    fn live(value: Value) -> BTreeMap<ObjectKey, Live> {
-        BTreeMap::from([(operand("").key(), Live::of(value))])
-    }
-
-    fn remembered(data: &str) -> Memory {
-        let mut memory = Memory::default();
-        let mut answer = stored(data, "7");
-        answer["kind"] = json!("ConfigMap");
-        answer["metadata"]["managedFields"] = json!([{"manager": "metallb-operator"}]);
-        memory.remember(operand("").key(), operand(data).to_value(), answer);
-        memory
-    }
-
-    fn causes(desired: &Object, live: &BTreeMap<ObjectKey, Live>, memory: &Memory) -> Vec<Cause> {
-        let plan = plan(std::slice::from_ref(desired), live, memory);
-        plan.apply.into_iter().map(|(_, _, cause)| cause).collect()
-    }
-
-    #[test]
-    fn an_operand_is_applied_for_one_of_four_causes() {
-        let (none, memory) = (BTreeMap::new(), remembered("x"));
-        assert_eq!(causes(&operand("x"), &none, &Memory::default()), [Cause::New]);
-        assert_eq!(causes(&operand("x"), &none, &memory), [Cause::Deleted]);
-        assert_eq!(causes(&operand("x"), &live(stored("x", "8")), &Memory::default()), [Cause::Changed]);
-        assert_eq!(causes(&operand("y"), &live(stored("x", "8")), &memory), [Cause::Changed]);
-        assert_eq!(causes(&operand("x"), &live(stored("edited", "8")), &memory), [Cause::Edited]);
-        let mut relabelled = stored("x", "8");
-        relabelled["metadata"]["labels"] = json!({"by": "hand"});
-        assert_eq!(causes(&operand("x"), &live(relabelled), &memory), [Cause::Edited]);
-        let mut recreated = stored("x", "8");
-        recreated["metadata"]["uid"] = json!("2");
-        assert_eq!(causes(&operand("x"), &live(recreated), &memory), [Cause::Edited]);
-    }
-
-    #[test]
-    fn status_and_versions_are_no_drift() {
-        let mut written = stored("x", "9");
-        written["status"] = json!({"ready": 3});
-        written["metadata"]["generation"] = json!(4);
-        assert_eq!(causes(&operand("x"), &live(written), &remembered("x")), []);
-    }
-
-    #[test]
-    fn what_is_being_deleted_is_left_alone_until_it_is_gone() {
-        let mut going = stored("edited", "9");
-        going["metadata"]["deletionTimestamp"] = json!("2026-11-30T00:00:00Z");
-        assert_eq!(causes(&operand("x"), &live(going.clone()), &remembered("x")), []);
-        assert_eq!(plan(&[], &live(going), &Memory::default()).delete, []);
-    }
-
-    #[test]
-    fn what_is_not_rendered_any_more_is_deleted_by_uid() {
-        let plan = plan(&[], &live(stored("x", "9")), &Memory::default());
-        assert_eq!(plan.delete, [(operand("").key(), "1".into())]);
-    }
-
-    #[test]
-    fn without_an_owner_only_cluster_scoped_objects_are_deleted() {
-        let key = |kind, name: &str| ObjectKey { kind, name: name.into() };
-        let role = key(Kind::ClusterRole, "metallb-system:speaker");
-        let mut objects = BTreeMap::from([
-            (key(Kind::DaemonSet, "speaker"), Live::of(stored("", "1"))),
-            (role.clone(), Live::of(stored("", "1"))),
-        ]);
-        assert_eq!(plan_without_owner(&objects).delete, [(role, "1".into())]);
-
-        let mut orphan = stored("", "1");
-        orphan["metadata"]["ownerReferences"] = json!([]);
-        objects.insert(key(Kind::DaemonSet, "speaker"), Live::of(orphan));
-        assert_eq!(plan_without_owner(&objects), Plan::default(), "the orphans still need their rights");
-    }
-}
+mod tests;

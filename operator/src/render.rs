@@ -20,6 +20,7 @@ use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::core::Resource;
 
+pub(crate) use object::for_each_kind;
 pub use object::{Kind, Object, ObjectKey, Scope};
 
 use crate::image::ImageReference;

@@ -20,6 +20,26 @@ pub enum Scope {
     Cluster,
 }
 
+/// Calls a macro with every kind and its scope: the one list of them.
+macro_rules! for_each_kind {
+    ($callback:ident) => {
+        $callback! {
+            ServiceAccount: Namespaced,
+            Role: Namespaced,
+            RoleBinding: Namespaced,
+            ClusterRole: Cluster,
+            ClusterRoleBinding: Cluster,
+            ConfigMap: Namespaced,
+            Secret: Namespaced,
+            Service: Namespaced,
+            Deployment: Namespaced,
+            DaemonSet: Namespaced,
+            ValidatingWebhookConfiguration: Cluster,
+        }
+    };
+}
+pub(crate) use for_each_kind;
+
 macro_rules! kinds {
     ($($kind:ident: $scope:ident),* $(,)?) => {
         /// An operand.
@@ -92,19 +112,7 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
-    ServiceAccount: Namespaced,
-    Role: Namespaced,
-    RoleBinding: Namespaced,
-    ClusterRole: Cluster,
-    ClusterRoleBinding: Cluster,
-    ConfigMap: Namespaced,
-    Secret: Namespaced,
-    Service: Namespaced,
-    Deployment: Namespaced,
-    DaemonSet: Namespaced,
-    ValidatingWebhookConfiguration: Cluster,
-}
+for_each_kind!(kinds);
 
 /// Names an operand; its namespace is the operator's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

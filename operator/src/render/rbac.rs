@@ -163,7 +163,6 @@ fn operator_itself() -> Rights {
         rule(GROUP, &["metallbs/finalizers"], &["update"]),
         // Its own pod, for the image that the operands get too.
         rule("", &["pods"], &["get"]),
-        events(),
         new_leases(),
         lease(object::OPERATOR_LEASE),
     ];
