@@ -10,7 +10,7 @@
 //! [`planner::Withheld`] why a node does not announce. Their texts are MetalLB's.
 
 pub mod admission;
-//pub mod allocator;
+pub mod allocator;
 pub mod config;
 pub mod node;
 pub mod planner;

@@ -1,10 +1,15 @@
 //! Builders of Kubernetes objects for tests, here and in the shells.
 
 use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec, L2Advertisement, L2AdvertisementSpec};
+use ferrolb_api::well_known::annotation::ALLOCATED_FROM_POOL;
 use k8s_openapi::api::core::v1 as corev1;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointSlice};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    LabelSelector, LabelSelectorRequirement, ObjectMeta, Time,
+};
+use k8s_openapi::jiff::Timestamp;
 
+use crate::allocator::{Assignment, StatusWrite};
 use crate::selector::Labels;
 use crate::service::LoadBalancer;
 
@@ -206,6 +211,27 @@ impl ServiceBuilder {
     #[must_use]
     pub fn from_pool(self, pool: &str) -> Self {
         self.annotations(&[("metallb.io/ip-allocated-from-pool", pool)])
+    }
+
+    /// Applies a write of the controller, as the API server would.
+    #[must_use]
+    pub fn written(mut self, write: &StatusWrite) -> Self {
+        let annotations = self.service.metadata.annotations.get_or_insert_default();
+        annotations.remove(ALLOCATED_FROM_POOL);
+        let Some(Assignment { addresses, pool }) = &write.assignment else {
+            self.service.status = None;
+            return self;
+        };
+        annotations.insert(ALLOCATED_FROM_POOL.to_owned(), pool.clone());
+        let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        self.holding(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Sets the creation time, in seconds.
+    #[must_use]
+    pub fn created(mut self, second: i64) -> Self {
+        self.service.metadata.creation_timestamp = Timestamp::from_second(second).ok().map(Time);
+        self
     }
 
     /// Adds a slice with these endpoints.
