@@ -225,6 +225,8 @@ impl fmt::Display for RangeError {
     }
 }
 
+impl std::error::Error for RangeError {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
