@@ -57,7 +57,7 @@ impl Live {
     }
 
     /// Same but for what changes by itself.
-    fn is_like(&self, other: &Self) -> bool {
+    pub fn is_like(&self, other: &Self) -> bool {
         self.settled() == other.settled()
     }
 
@@ -85,14 +85,21 @@ pub struct Memory {
 struct Applied {
     desired: Value,
     result: Live,
-    /// The watch has shown it since.
+    /// The watch has shown it: its absence means that somebody deleted it.
     seen: bool,
 }
 
 impl Memory {
-    /// After an apply of `desired` that the API server answered with `result`.
-    pub fn remember(&mut self, key: ObjectKey, desired: Value, result: Live) {
-        self.applied.insert(key, Applied { desired, result, seen: false });
+    /// After an apply of `desired` that the API server answered with `result`; `before` is what the
+    /// watch showed then.
+    pub fn remember(&mut self, key: ObjectKey, desired: Value, before: Option<&Live>, result: Live) {
+        let seen = before.is_some_and(|before| before.uid() == result.uid());
+        self.applied.insert(key, Applied { desired, result, seen });
+    }
+
+    /// What the last apply of an operand resulted in, whether it still exists or not.
+    pub fn last(&self, key: &ObjectKey) -> Option<&Live> {
+        self.applied.get(key).map(|applied| &applied.result)
     }
 
     /// Before a pass: what the watches show by now.

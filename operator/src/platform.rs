@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus};
 use ferrolb_api::well_known::{field_manager, object};
 use ferrolb_runtime::Process;
+use ferrolb_runtime::log::chain;
 use ferrolb_runtime::watch::{Store, Watched, Watches};
 use ferrolb_runtime::write::{self, WriteError};
 use k8s_openapi::ByteString;
@@ -169,6 +170,14 @@ impl Platform {
             "status": status,
         });
         write::apply_status(&api, field_manager::OPERATOR, object::METALLB, &object).await.map(|_| ())
+    }
+}
+
+/// Why a request failed, in the API server's own words where it answered.
+pub(crate) fn explain(error: &WriteError) -> String {
+    match error {
+        WriteError::Api(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
+        other => chain(other),
     }
 }
 

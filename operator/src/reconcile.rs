@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use ferrolb_api::v1beta1::MetalLB;
 use ferrolb_api::well_known::object;
 use ferrolb_runtime::lease::Held;
-use ferrolb_runtime::log::chain;
 use ferrolb_runtime::write::WriteError;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
@@ -13,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::drift::{self, Cause, Live, Memory, Plan};
-use crate::platform::{Platform, key_in, new_memberlist_key};
+use crate::platform::{Platform, explain, key_in, new_memberlist_key};
 use crate::render::{Kind, ObjectKey, Observed, Settings, render};
 use crate::status::{Problem, Workloads, status};
 
@@ -105,7 +104,7 @@ impl Reconciler {
             Ok(()) if !retry => Next::OnChange,
             Ok(()) => Next::Retry,
             Err(error) => {
-                tracing::warn!(op = "writeStatus", error = chain(&error), "status not written");
+                tracing::warn!(op = "writeStatus", error = explain(&error), "status not written");
                 Next::Retry
             }
         }
@@ -117,7 +116,7 @@ impl Reconciler {
         metallb: &MetalLB,
         live: &BTreeMap<ObjectKey, Live>,
     ) -> Result<Observed, Problem> {
-        let failed = |what| move |error: WriteError| Problem::Read { what, error: chain(&error) };
+        let failed = |what| move |error: WriteError| Problem::Read { what, error: explain(&error) };
         let owner = metallb.metadata.uid.clone().unwrap_or_default();
         let crd_uid = match &self.crd_uid {
             Some((of, crd_uid)) if *of == owner => Some(crd_uid.clone()),
@@ -126,7 +125,10 @@ impl Reconciler {
         self.crd_uid = crd_uid.clone().map(|crd_uid| (owner, crd_uid));
 
         let key = ObjectKey { kind: Kind::Secret, name: object::MEMBERLIST_SECRET.into() };
-        let secret = self.memory.newest(&key, live.get(&key)).map(|live| live.object().clone());
+        // A deleted Secret comes back with the key that the running speakers have: with another, those
+        // that start from now on would not find them.
+        let secret = self.memory.newest(&key, live.get(&key)).or_else(|| self.memory.last(&key));
+        let secret = secret.map(|live| live.object().clone());
         let memberlist_key = match read(secret).and_then(key_in) {
             Some(known) => known,
             None => {
@@ -147,12 +149,13 @@ impl Reconciler {
             }
             match self.platform.apply(&key, &desired).await {
                 Ok(result) => {
-                    tell_applied(&key, cause, live.get(&key), &result);
-                    self.memory.remember(key, desired, result);
+                    let before = live.get(&key);
+                    tell_applied(&key, cause, before, &result);
+                    self.memory.remember(key, desired, before, result);
                 }
                 Err(error) => {
                     let unanswered = error.code().is_none();
-                    first.get_or_insert(Problem::Apply { object: key, error: chain(&error) });
+                    first.get_or_insert(Problem::Apply { object: key, error: explain(&error) });
                     if unanswered {
                         return first;
                     }
@@ -165,7 +168,7 @@ impl Reconciler {
             }
             match self.platform.delete(&key, &uid).await {
                 Ok(()) => tracing::info!(event = "operandDeleted", object = %key, "not wanted, deleted"),
-                Err(error) => first = Some(Problem::Delete { object: key, error: chain(&error) }),
+                Err(error) => first = Some(Problem::Delete { object: key, error: explain(&error) }),
             }
         }
         first
@@ -188,7 +191,7 @@ impl Reconciler {
 }
 
 fn tell_applied(key: &ObjectKey, cause: Cause, before: Option<&Live>, after: &Live) {
-    if before.is_some_and(|before| before.version() == after.version()) {
+    if before.is_some_and(|before| before.is_like(after)) {
         tracing::debug!(op = "apply", object = %key, "as it should be already");
         return;
     }

@@ -35,7 +35,7 @@ fn remembered(data: &str) -> Memory {
     let mut memory = Memory::default();
     let mut answer = stored(data, "7");
     answer["metadata"]["managedFields"] = json!([{"manager": "metallb-operator"}]);
-    memory.remember(key(), operand(data).to_value(), Live::new(answer));
+    memory.remember(key(), operand(data).to_value(), None, Live::new(answer));
     memory.see(&cluster(stored(data, "7")));
     memory
 }
@@ -72,7 +72,7 @@ fn status_and_versions_are_no_drift() {
 #[test]
 fn a_watch_that_lags_behind_an_answer_is_no_drift() {
     let mut memory = Memory::default();
-    memory.remember(key(), operand("x").to_value(), Live::new(stored("x", "10")));
+    memory.remember(key(), operand("x").to_value(), None, Live::new(stored("x", "10")));
     let before = cluster(stored("old", "9"));
     memory.see(&before);
     assert_eq!(causes(&operand("x"), &before, &memory), []);
@@ -89,6 +89,15 @@ fn a_watch_that_lags_behind_an_answer_is_no_drift() {
     assert_eq!(memory.newest(&key(), after.get(&key())).unwrap().version(), Some(11));
     assert_eq!(memory.newest(&key(), None), None);
     assert_eq!(causes(&operand("x"), &Cluster::new(), &memory), [Cause::Deleted]);
+}
+
+#[test]
+fn what_was_there_before_an_apply_needs_not_be_shown_again() {
+    let (mut memory, before) = (Memory::default(), Live::new(stored("x", "7")));
+    memory.remember(key(), operand("x").to_value(), Some(&before), before.clone());
+    assert_eq!(causes(&operand("x"), &Cluster::new(), &memory), [Cause::Deleted]);
+    assert_eq!(memory.newest(&key(), None), None);
+    assert_eq!(memory.last(&key()), Some(&before));
 }
 
 #[test]
