@@ -1,6 +1,8 @@
 //! Metrics of the speaker, under MetalLB's names. A series goes when what it counts is withdrawn.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
@@ -16,6 +18,9 @@ pub struct Metrics {
     config_loaded: IntGauge,
     config_stale: IntGauge,
     membership_dropped: IntCounterVec,
+    /// Addresses that have series. A frame on its way while its address is withdrawn must not bring
+    /// the series back.
+    counted: Mutex<BTreeSet<IpAddr>>,
 }
 
 impl Metrics {
@@ -59,6 +64,7 @@ impl Metrics {
                 ),
                 &["reason"],
             )?,
+            counted: Mutex::default(),
         };
         registry.register(Box::new(metrics.announced.clone()))?;
         for counter in
@@ -84,28 +90,34 @@ impl Metrics {
         }
     }
 
-    /// A question for `ip` was answered.
-    pub(crate) fn answered(&self, ip: IpAddr) {
-        let ip = ip.to_string();
-        self.requests.with_label_values(&[&ip]).inc();
-        self.responses.with_label_values(&[&ip]).inc();
+    /// From now on these addresses have series, and no others.
+    pub(crate) fn count_only(&self, addresses: BTreeSet<IpAddr>) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in counted.difference(&addresses) {
+            for counter in [&self.requests, &self.responses, &self.gratuitous] {
+                let _ = counter.remove_label_values(&[&gone.to_string()]);
+            }
+        }
+        *counted = addresses;
     }
 
-    /// A question for `ip` could not be answered.
-    pub(crate) fn unanswered(&self, ip: IpAddr) {
-        self.requests.with_label_values(&[&ip.to_string()]).inc();
+    /// A question for `ip` was answered, or the answer could not be sent.
+    pub(crate) fn question(&self, ip: IpAddr, answered: bool) {
+        self.count(&self.requests, ip);
+        if answered {
+            self.count(&self.responses, ip);
+        }
     }
 
     /// An announcement of `ip` was sent.
     pub(crate) fn gratuitous(&self, ip: IpAddr) {
-        self.gratuitous.with_label_values(&[&ip.to_string()]).inc();
+        self.count(&self.gratuitous, ip);
     }
 
-    /// `ip` is nobody's here any more.
-    pub(crate) fn forget(&self, ip: IpAddr) {
-        let ip = ip.to_string();
-        for counter in [&self.requests, &self.responses, &self.gratuitous] {
-            let _ = counter.remove_label_values(&[&ip]);
+    fn count(&self, counter: &IntCounterVec, ip: IpAddr) {
+        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.contains(&ip) {
+            counter.with_label_values(&[&ip.to_string()]).inc();
         }
     }
 
@@ -140,8 +152,9 @@ mod tests {
         let text = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         let ip = "192.168.10.200".parse().unwrap();
         metrics.set_announced("default/hello-lb", "k8s-node-2", ip, true);
-        metrics.answered(ip);
-        metrics.unanswered(ip);
+        metrics.count_only(BTreeSet::from([ip]));
+        metrics.question(ip, true);
+        metrics.question(ip, false);
         metrics.gratuitous(ip);
         for line in [
             "metallb_speaker_announced{ip=\"192.168.10.200\",node=\"k8s-node-2\",protocol=\"layer2\",service=\"default/hello-lb\"} 1",
@@ -152,7 +165,8 @@ mod tests {
             assert!(text().contains(line), "{line} in\n{}", text());
         }
         metrics.set_announced("default/hello-lb", "k8s-node-2", ip, false);
-        metrics.forget(ip);
+        metrics.count_only(BTreeSet::new());
+        metrics.question(ip, true);
         assert!(!text().contains("192.168.10.200"), "{}", text());
     }
 
