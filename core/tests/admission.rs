@@ -1,5 +1,7 @@
 //! `admit`: what is let into the cluster.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use ferrolb_api::v1beta1::{IPAddressPool, L2AdvertisementSpec};

@@ -1,6 +1,8 @@
 //! `compile`: what is accepted, what is found wrong and with which text, and that order does not
 //! matter.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use ferrolb_api::v1beta1::{IPAddressPool, L2AdvertisementSpec, PreferredNode, ServiceAllocation};
 use ferrolb_core::config::{Compiled, Config, Interfaces, Severity, compile};
 use ferrolb_core::resources::Resources;

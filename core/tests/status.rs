@@ -1,5 +1,7 @@
 //! `configuration_state`: what a process says of the configuration it runs.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use ferrolb_api::v1beta1::{ConfigurationResult, L2AdvertisementSpec};
 use ferrolb_core::config::{Diagnostic, compile};
 use ferrolb_core::resources::Resources;

@@ -108,7 +108,7 @@ impl IpRange {
         match (self.first, self.last) {
             (IpAddr::V4(first), IpAddr::V4(last)) => {
                 // Buggy addresses below n: each full 256 has two, and .0 is the first of a begun one.
-                let below = |n: u64| (n / 256) * 2 + u64::from(n % 256 > 0);
+                let below = |n: u64| (n / 256) * 2 + u64::from(!n.is_multiple_of(256));
                 u128::from(below(u64::from(last.to_bits()) + 1) - below(u64::from(first.to_bits())))
             }
             _ => 0,
@@ -224,6 +224,8 @@ impl fmt::Display for RangeError {
         }
     }
 }
+
+impl std::error::Error for RangeError {}
 
 #[cfg(test)]
 mod tests {

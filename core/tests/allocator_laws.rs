@@ -1,6 +1,8 @@
 //! Laws of `allocate` over random histories: Services come, change and go, pools change, writes are
 //! seen at once, later, or not before the controller restarts.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
