@@ -52,6 +52,15 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Store<K> {
         self.reader.get(&ObjectRef::new(name).within(namespace))
     }
 
+    /// Returns once the first list is in.
+    pub async fn listed(&self) {
+        if self.reader.wait_until_ready().await.is_err() {
+            // The watch was stopped before: there will be no list. The caller waits for the shutdown
+            // beside this.
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// One object of a cluster-scoped kind.
     pub fn get_global(&self, name: &str) -> Option<Arc<K>> {
         self.reader.get(&ObjectRef::new(name))
