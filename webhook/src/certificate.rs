@@ -71,7 +71,10 @@ fn read(secret: &Secret) -> Option<Bundle> {
 
 fn data(bundle: &Bundle) -> BTreeMap<String, ByteString> {
     let texts = [&bundle.ca, &bundle.ca_key, &bundle.certificate, &bundle.key];
-    KEYS.iter().zip(texts).map(|(key, text)| ((*key).to_owned(), ByteString(text.clone().into_bytes()))).collect()
+    KEYS.iter()
+        .zip(texts)
+        .map(|(key, text)| ((*key).to_owned(), ByteString(text.clone().into_bytes())))
+        .collect()
 }
 
 impl Keeper {
@@ -113,7 +116,12 @@ impl Keeper {
         };
         match self.write(secret.as_deref(), &bundle).await {
             Ok(()) => {
-                tracing::info!(event = "certificateWritten", secret = self.name, reason, "certificate written");
+                tracing::info!(
+                    event = "certificateWritten",
+                    secret = self.name,
+                    reason,
+                    "certificate written"
+                );
                 Ok(())
             }
             // Another replica was faster; the watch brings what it wrote.

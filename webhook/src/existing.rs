@@ -6,7 +6,8 @@ use ferrolb_core::resources::Resources;
 use ferrolb_runtime::watch::Store;
 use ferrolb_runtime::write::{self, WriteError};
 use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::api::{Api, Client, ListParams};
+use kube::Client;
+use kube::api::{Api, ListParams};
 
 /// The watches.
 #[derive(Clone)]

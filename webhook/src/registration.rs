@@ -89,7 +89,11 @@ impl Registrar {
         match write::apply(&self.api, field_manager::WEBHOOK, &self.name, &wanted).await {
             Ok(_) => {
                 let configuration = &self.name;
-                tracing::info!(event = "caBundleWritten", configuration, "the API server is told whom to trust");
+                tracing::info!(
+                    event = "caBundleWritten",
+                    configuration,
+                    "the API server is told whom to trust"
+                );
                 false
             }
             Err(error) => {

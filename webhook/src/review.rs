@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// A kind that is reviewed.
-pub(crate) trait Reviewed: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static {
+pub(crate) trait Reviewed:
+    Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static
+{
     /// Where the API server sends its reviews.
     const PATH: &'static str;
 
@@ -177,7 +179,10 @@ mod tests {
         let review = read::<IPAddressPool>(&body("CREATE", pool())).unwrap();
         let answer = serde_json::to_value(review.answer(Verdict::Denied { message: "no".into() })).unwrap();
         assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
-        assert_eq!(answer["response"]["status"], json!({"code": 403, "reason": "Forbidden", "message": "no"}));
+        assert_eq!(
+            answer["response"]["status"],
+            json!({"code": 403, "reason": "Forbidden", "message": "no"})
+        );
     }
 
     #[test]
@@ -186,7 +191,8 @@ mod tests {
             assert!(read::<IPAddressPool>(bad).is_err(), "{bad:?}");
         }
         assert!(read::<IPAddressPool>(&body("CONNECT", pool())).is_err());
-        let wrong = json!({"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", "spec": {"addresses": 7}});
+        let wrong =
+            json!({"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", "spec": {"addresses": 7}});
         let review = read::<IPAddressPool>(&body("CREATE", wrong)).unwrap();
         let message = review.change.as_ref().unwrap_err().clone();
         let answer = serde_json::to_value(review.unreadable(message)).unwrap();

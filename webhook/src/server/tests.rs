@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use axum::http::{Request, Response as HttpResponse};
-use ferrolb_runtime::{Readiness, Shutdown};
 use ferrolb_runtime::watch::Watches;
+use ferrolb_runtime::{Readiness, Shutdown};
 use kube::{Api, Client};
 use prometheus::Registry;
 use serde_json::{Value, json};
@@ -27,7 +27,9 @@ fn client(pools: Value, lists: Arc<Mutex<usize>>) -> Client {
                 std::future::pending::<()>().await;
             }
             let list = json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": items});
-            Ok::<_, std::convert::Infallible>(HttpResponse::new(kube::client::Body::from(list.to_string().into_bytes())))
+            Ok::<_, std::convert::Infallible>(HttpResponse::new(kube::client::Body::from(
+                list.to_string().into_bytes(),
+            )))
         }
     });
     Client::new(service, "metallb-system")
@@ -79,8 +81,7 @@ async fn a_good_pool_is_allowed_without_asking_again() {
 
 #[tokio::test]
 async fn a_wrong_pool_is_denied_with_the_known_text_after_a_fresh_look() {
-    let (_, answer, lists) =
-        answer(json!([]), create(pool("bad", "192.168.10.220-192.168.10.200"))).await;
+    let (_, answer, lists) = answer(json!([]), create(pool("bad", "192.168.10.220-192.168.10.200"))).await;
     let response = &answer["response"];
     assert_eq!((&response["allowed"], &response["status"]["code"]), (&json!(false), &json!(403)));
     assert_eq!(
