@@ -106,7 +106,7 @@ fn controller() -> Rights {
 fn speaker() -> Rights {
     Rights {
         cluster: vec![
-            rule("", &["namespaces", "nodes", "services"], READ),
+            rule("", &["nodes", "services"], READ),
             rule("discovery.k8s.io", &["endpointslices"], READ),
             events(),
             token_reviews(),
