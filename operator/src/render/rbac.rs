@@ -85,7 +85,7 @@ fn of_component(component: &str) -> (&'static str, Rights) {
 fn controller() -> Rights {
     Rights {
         cluster: vec![
-            rule("", &["namespaces", "nodes", "services"], READ),
+            rule("", &["namespaces", "services"], READ),
             rule("", &["services/status"], &["patch", "update"]),
             events(),
             token_reviews(),
@@ -106,7 +106,7 @@ fn controller() -> Rights {
 fn speaker() -> Rights {
     Rights {
         cluster: vec![
-            rule("", &["namespaces", "nodes", "services"], READ),
+            rule("", &["nodes", "services"], READ),
             rule("discovery.k8s.io", &["endpointslices"], READ),
             events(),
             token_reviews(),
