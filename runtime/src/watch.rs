@@ -94,6 +94,15 @@ impl Watches {
     where
         K: Watched,
     {
+        self.add_pruned(api, config, |_| {})
+    }
+
+    /// Watches the objects of `api` that `config` selects, and keeps of each what `prune` leaves: what
+    /// nobody reads need not stay in memory.
+    pub fn add_pruned<K>(&self, api: Api<K>, config: watcher::Config, prune: fn(&mut K)) -> Store<K>
+    where
+        K: Watched,
+    {
         let kind = K::plural(&()).into_owned();
         let (reader, writer) = reflector::store();
         let listed = self.readiness.condition(format!("first list of {kind}"));
@@ -101,7 +110,10 @@ impl Watches {
         let shutdown = self.shutdown.clone();
         let stream = watcher(api, config.timeout(WATCH_SECONDS))
             .backoff(Retry::default())
-            .modify(|object| object.managed_fields_mut().clear());
+            .modify(move |object| {
+                object.managed_fields_mut().clear();
+                prune(object);
+            });
         let mut stream = reflect(writer, stream).boxed();
         tokio::spawn(async move {
             // The first of a row of failures is worth a line; the rest would only repeat it.

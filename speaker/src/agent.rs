@@ -1,190 +1,230 @@
-//! The one loop that decides what this node announces.
+//! What this node announces, from what the cluster holds to the channels that the wire follows.
 //!
 //! ```text
-//! stores ─┐
-//! members ┼─ any change ─→ compile, plan_service, merge ─→ watch<OwnedAddresses> ─→ layer2
-//! links ──┘                          └──────────────────→ watch<Published> ─→ status; logs, Events
+//! stores ──Changed (debounced)──┐
+//! watch<Members> ──at once──────┼─> World ─view::plan()─> Plan ─┬─> watch<OwnedAddresses> ─> layer2
+//! watch<Links> ────at once──────┘                               └─> watch<Report> ─────────> status
 //! ```
 //!
-//! Nothing is decided here: the loop gathers the inputs of pure functions and hands their results on.
-//! While the API server is away the stores keep what they had, so everything stays in force; while a
-//! first list or the first word of the other speakers is missing, nothing is announced.
+//! Each pass plans everything anew and acts on the difference: log lines and metrics on transitions
+//! only. A pass over an unchanged world ends before it plans. Nothing is announced until every store
+//! had its first list and the membership is settled; an API server that goes away changes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+pub mod transition;
+pub mod view;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ferrolb_api::v1beta1::{IPAddressPool, L2Advertisement};
-use ferrolb_api::well_known::label;
-use ferrolb_core::config::{Diagnostic, Severity, compile};
-use ferrolb_core::planner::{Holders, OwnedAddresses, PlanInput, ServicePlan, merge, plan_service};
+use ferrolb_core::config::{Compiled, compile};
+use ferrolb_core::planner::OwnedAddresses;
 use ferrolb_core::resources::Resources;
-use ferrolb_core::service::{LoadBalancer, ServiceKey};
 use ferrolb_runtime::Shutdown;
-use ferrolb_runtime::watch::{Changed, Store};
-use k8s_openapi::api::core::v1::{Node, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::ResourceExt;
+use ferrolb_runtime::log::list;
+use ferrolb_runtime::readiness::Condition;
+use ferrolb_runtime::watch::Changed;
 use tokio::sync::watch;
 
 use crate::links::Links;
 use crate::members::Members;
 use crate::metrics::Metrics;
-use crate::reporter::Reporter;
+use crate::status::Report;
+use crate::stores::Stores;
+use transition::{Announced, Transition, announced, transitions};
+use view::{Plan, World, plan};
 
-/// Changes of the API come in bursts (a Deployment's endpoints); one pass serves a whole burst. What
-/// members and links say is acted on at once.
-const BURST: Duration = Duration::from_millis(15);
+/// Changes of the cluster's objects come in bursts; one pass serves those of this time.
+const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// What the agent watches.
-pub(crate) struct Stores {
-    pub(crate) services: Store<Service>,
-    pub(crate) slices: Store<EndpointSlice>,
-    pub(crate) nodes: Store<Node>,
-    pub(crate) pools: Store<IPAddressPool>,
-    pub(crate) l2_advertisements: Store<L2Advertisement>,
+/// How this speaker was told to behave.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Name of this Node.
+    pub node: String,
+    /// Load balancer class to handle.
+    pub class: Option<String>,
+    /// Whether the exclude label of nodes is ignored.
+    pub ignore_exclude_label: bool,
 }
 
-/// Result of a pass, for those who tell it to the cluster.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Published {
-    /// For every Service that this product handles.
-    pub(crate) plans: BTreeMap<ServiceKey, ServicePlan>,
-    /// What is wrong with the configuration.
-    pub(crate) diagnostics: Vec<Diagnostic>,
+/// The agent.
+pub struct Agent {
+    /// How to behave.
+    pub settings: Settings,
+    /// What the cluster holds.
+    pub stores: Stores,
+    /// Tells of changes of the stores.
+    pub changed: Changed,
+    /// Living speakers; without membership every Node counts as alive.
+    pub members: Option<watch::Receiver<Members>>,
+    /// Holds once the members can be relied on.
+    pub settled: Condition,
+    /// Interfaces of this node.
+    pub links: watch::Receiver<Links>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Where the wire reads.
+    pub owned: watch::Sender<OwnedAddresses>,
+    /// Where the status writer reads.
+    pub report: watch::Sender<Option<Report>>,
 }
 
-/// Settings of this speaker.
-pub(crate) struct Settings {
-    pub(crate) node: String,
-    pub(crate) class: Option<String>,
-    pub(crate) ignore_exclude_label: bool,
-}
-
-/// The agent between two passes.
-pub(crate) struct Agent {
-    pub(crate) settings: Settings,
-    pub(crate) stores: Stores,
-    pub(crate) metrics: Metrics,
-    pub(crate) reporter: Reporter,
-    /// Without membership: every Node counts as alive.
-    pub(crate) members: Option<watch::Receiver<Members>>,
-    pub(crate) links: watch::Receiver<Links>,
-    pub(crate) owned: watch::Sender<OwnedAddresses>,
-    /// None before the first pass.
-    pub(crate) published: watch::Sender<Option<Arc<Published>>>,
+/// What the last pass came to.
+#[derive(Default)]
+struct Last {
+    compiled: Option<(Resources, Arc<Compiled>)>,
+    world: Option<World>,
+    plan: Plan,
+    announced: Announced,
 }
 
 impl Agent {
-    /// Runs until the shutdown.
-    pub(crate) async fn run(mut self, mut changed: Changed, shutdown: Shutdown) {
+    /// Plans until the shutdown begins. What was announced then stays announced.
+    pub async fn run(mut self, shutdown: Shutdown) {
         tokio::select! {
-            () = self.ready() => {}
+            () = self.stores.listed() => {}
             () = shutdown.requested() => return,
         }
+        let mut last = Last::default();
+        let mut due: Option<Instant> = Some(Instant::now());
         loop {
-            self.pass();
             tokio::select! {
-                () = changed.next() => tokio::time::sleep(BURST).await,
-                () = changed_view(self.members.as_mut()) => {}
-                () = changed_view(Some(&mut self.links)) => {}
+                biased;
                 () = shutdown.requested() => return,
+                () = members_changed(&mut self.members) => {}
+                Ok(()) = self.links.changed() => {}
+                () = sleep_until(due) => {}
+                () = self.changed.next(), if due.is_none() => {
+                    due = Some(Instant::now() + DEBOUNCE);
+                    continue;
+                }
             }
+            due = None;
+            self.pass(&mut last);
         }
     }
 
-    /// Returns once every store has had its first list and enough was heard of the other speakers.
-    async fn ready(&mut self) {
-        self.stores.services.listed().await;
-        self.stores.slices.listed().await;
-        self.stores.nodes.listed().await;
-        self.stores.pools.listed().await;
-        self.stores.l2_advertisements.listed().await;
-        if let Some(members) = &mut self.members
-            && members.wait_for(|members| members.settled).await.is_err()
-        {
-            // The membership ends with the process only.
-            std::future::pending::<()>().await;
+    fn pass(&mut self, last: &mut Last) {
+        let began = Instant::now();
+        let world = self.observe(last);
+        if last.world.as_ref() == Some(&world) {
+            return;
         }
+        let diagnostics = &world.compiled.diagnostics;
+        let known = last.world.as_ref().map(|before| &before.compiled.diagnostics);
+        if known != Some(diagnostics) {
+            view::tell_diagnostics(diagnostics);
+        }
+        self.settled.set(world.settled);
+        let plan = plan(&world);
+        // The wire first, then the talking about it.
+        self.owned.send_if_modified(|owned| {
+            let changed = *owned != plan.announcements.layer2;
+            if changed {
+                owned.clone_from(&plan.announcements.layer2);
+            }
+            changed
+        });
+        view::tell_withheld(&last.plan, &plan);
+        let now = announced(&plan.services);
+        self.tell(&transitions(&last.announced, &now, &plan.services));
+        self.metrics.planned(view::is_valid(diagnostics));
+        let report = Report::new(&plan, diagnostics, &world);
+        self.report.send_if_modified(|current| {
+            let changed = current.as_ref() != Some(&report);
+            *current = Some(report);
+            changed
+        });
+        (last.world, last.plan, last.announced) = (Some(world), plan, now);
+        tracing::debug!(
+            event = "planned",
+            microseconds = began.elapsed().as_micros() as u64,
+            "planned everything"
+        );
     }
 
-    fn pass(&mut self) {
+    /// Reads everything that a plan depends on.
+    fn observe(&mut self, last: &mut Last) -> World {
+        let nodes = self.stores.nodes.list();
         let resources = Resources::default()
             .with_pools(self.stores.pools.list())
             .with_l2_advertisements(self.stores.l2_advertisements.list())
-            .with_nodes(self.stores.nodes.list().iter().map(|node| &**node));
-        let compiled = compile(&resources);
-        let services = self.services();
-        let holders = Holders::new(services.values());
-        let input = PlanInput {
-            config: &compiled.config,
-            nodes: &resources.nodes,
-            members: &self.living(&resources),
-            this_node: &self.settings.node,
-            interfaces: &self.links.borrow_and_update().names(),
+            .with_nodes(nodes.iter().map(Arc::as_ref));
+        let compiled = match &last.compiled {
+            Some((before, compiled)) if *before == resources => Arc::clone(compiled),
+            _ => Arc::new(compile(&resources)),
+        };
+        let nodes = resources.nodes.clone();
+        last.compiled = Some((resources, Arc::clone(&compiled)));
+        let (settled, members) = match &mut self.members {
+            Some(members) => {
+                let members = members.borrow_and_update();
+                (members.settled, members.living().map(ToOwned::to_owned).collect())
+            }
+            None => (true, nodes.keys().cloned().collect::<BTreeSet<_>>()),
+        };
+        World {
+            compiled,
+            nodes,
+            settled,
+            members,
+            interfaces: self.links.borrow_and_update().names(),
+            services: view::load_balancers(
+                &self.stores.services.list(),
+                &self.stores.slices.list(),
+                self.settings.class.as_deref(),
+            ),
+            this_node: self.settings.node.clone(),
             ignore_exclude_label: self.settings.ignore_exclude_label,
-            holders: &holders,
-        };
-        let plans: BTreeMap<ServiceKey, ServicePlan> =
-            services.iter().map(|(key, service)| (key.clone(), plan_service(&input, service))).collect();
-
-        // The wire comes first, then the words.
-        let owned = merge(plans.values()).layer2;
-        self.owned.send_if_modified(|current| {
-            let differs = *current != owned;
-            *current = owned;
-            differs
-        });
-        let invalid = compiled.diagnostics.iter().any(|it| it.severity() == Severity::Invalid);
-        self.metrics.planned(!invalid);
-        let before = self.published.borrow().clone();
-        let nothing = BTreeMap::new();
-        self.reporter.tell(before.as_ref().map_or(&nothing, |it| &it.plans), &plans, |key| {
-            self.stores.services.get(&key.namespace, &key.name)
-        });
-        let now = Published { plans, diagnostics: compiled.diagnostics };
-        if before.as_deref() != Some(&now) {
-            self.published.send_replace(Some(Arc::new(now)));
         }
     }
 
-    fn services(&self) -> BTreeMap<ServiceKey, LoadBalancer> {
-        let mut slices: BTreeMap<(String, String), Vec<Arc<EndpointSlice>>> = BTreeMap::new();
-        for slice in self.stores.slices.list() {
-            if let Some(service) = slice.labels().get(label::SERVICE_NAME_OF_SLICE) {
-                let key = (slice.namespace().unwrap_or_default(), service.clone());
-                slices.entry(key).or_default().push(slice);
+    fn tell(&self, transitions: &[Transition]) {
+        let protocol = ferrolb_core::planner::LAYER2;
+        for transition in transitions {
+            let service = transition.service().to_string();
+            match transition {
+                Transition::Announced { pool, addresses, .. } => tracing::info!(
+                    event = "serviceAnnounced",
+                    service,
+                    ips = list(addresses),
+                    pool,
+                    protocol,
+                    "service has IP, announcing"
+                ),
+                Transition::Withdrawn { pool, addresses, reason, .. } => tracing::info!(
+                    event = "serviceWithdrawn",
+                    service,
+                    ip = list(addresses),
+                    ips = list(addresses),
+                    pool,
+                    protocol,
+                    reason = reason.reason(),
+                    "withdrawing service announcement"
+                ),
+            }
+            let announced = matches!(transition, Transition::Announced { .. });
+            for address in transition.addresses() {
+                self.metrics.set_announced(&service, &self.settings.node, *address, announced);
             }
         }
-        let mut services = BTreeMap::new();
-        for service in self.stores.services.list() {
-            let key = (service.namespace().unwrap_or_default(), service.name_any());
-            let own = slices.get(&key).map(Vec::as_slice).unwrap_or_default();
-            let service = LoadBalancer::new(&service, own.iter().map(|slice| &**slice));
-            if service.is_handled_by(self.settings.class.as_deref()) {
-                services.insert(service.key.clone(), service);
-            }
-        }
-        services
-    }
-
-    /// Nodes that count as alive; this one always does.
-    fn living(&mut self, resources: &Resources) -> BTreeSet<String> {
-        let mut living: BTreeSet<String> = match &mut self.members {
-            Some(members) => members.borrow_and_update().living().map(ToOwned::to_owned).collect(),
-            None => resources.nodes.keys().cloned().collect(),
-        };
-        living.insert(self.settings.node.clone());
-        living
     }
 }
 
-/// Returns when the view has something new; never where there is no view, or no more.
-async fn changed_view<T>(view: Option<&mut watch::Receiver<T>>) {
-    if let Some(view) = view
-        && view.changed().await.is_ok()
+async fn members_changed(members: &mut Option<watch::Receiver<Members>>) {
+    if let Some(members) = members
+        && members.changed().await.is_ok()
     {
         return;
     }
-    std::future::pending::<()>().await;
+    // No membership, or it has ended: the view stays what it is.
+    std::future::pending().await
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
 }

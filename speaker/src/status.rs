@@ -1,208 +1,398 @@
-//! Tells the cluster what this node does: a `ServiceL2Status` for each Service that it announces, and its
-//! `ConfigurationState`. One writer; it compares what is wanted with what the stores show, so what others
-//! delete or edit comes back, and nothing is written while all is as it should be.
+//! The one writer of what this speaker says in the cluster: ServiceL2Status, its ConfigurationState and
+//! Events.
+//!
+//! ```text
+//! watch<Report> ───────────┐
+//! Store<ServiceL2Status> ──┼─ difference ─> create · patch · delete · event ─> API server
+//! Store<ConfigurationState>┘        └─ what was written counts until the stores show it (assumed)
+//! ```
+//!
+//! Level-triggered: whatever differs from the report is written, whoever made it differ; when nothing
+//! differs nothing is written. A failure is tried again later and delays no announcement.
 
-mod layer2;
+mod assumed;
+mod diff;
+mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrolb_api::v1beta1::{ConfigurationState, ServiceL2Status, ServiceL2StatusStatus};
-use ferrolb_api::well_known::{component, configuration_state, field_manager, label};
+use ferrolb_api::v1beta1::{ConfigurationState, ServiceL2Status};
+use ferrolb_api::well_known::{component, field_manager, label, reporter};
+use ferrolb_core::planner::{Event, LAYER2};
 use ferrolb_core::service::ServiceKey;
-use ferrolb_core::status;
-use ferrolb_runtime::keep::{self, Wanted};
-use ferrolb_runtime::log::chain;
-use ferrolb_runtime::watch::{Changed, Store};
+use ferrolb_runtime::event::{EventSink, EventType};
+use ferrolb_runtime::watch::{Changed, Store, Watches};
 use ferrolb_runtime::write::{self, WriteError};
-use ferrolb_runtime::Shutdown;
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use ferrolb_runtime::{Shutdown, log};
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::agent::Published;
 use crate::metrics::Metrics;
-use layer2::{Action, Seen, actions};
+use assumed::Assumed;
+use diff::{Action, desired_state, diff, is_current, status_patch};
+pub use report::{Report, ServiceReport};
 
-/// After a failed write; doubled up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// An object that was created is expected in the store within this time.
-const ECHO: Duration = Duration::from_secs(10);
+/// Writes under way at one time.
+const PARALLEL: usize = 8;
+/// Pauses after failures: the first, and the longest.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+const LAST_RETRY: Duration = Duration::from_secs(10);
+/// A status object that is gone again right after it was made is not made anew before this: two
+/// speakers that each take the other for dead must not compete at the pace of the API server.
+const RECREATE: Duration = Duration::from_secs(5);
 
-/// Whose statuses these are.
-pub(crate) struct Identity {
-    pub(crate) namespace: String,
-    pub(crate) node: String,
-    pub(crate) pod: String,
-}
-
-/// What the writer reads.
-pub(crate) struct Stores {
-    pub(crate) l2_statuses: Store<ServiceL2Status>,
-    pub(crate) states: Store<ConfigurationState>,
-    /// The speakers' pods: its own owns what it writes.
-    pub(crate) pods: Store<Pod>,
+/// Why a pass did not come to its end.
+#[derive(Debug, thiserror::Error)]
+enum PassError {
+    #[error("cannot write {what}")]
+    Write { what: String, source: WriteError },
+    #[error("{what} does not hold what was written to it")]
+    Disagreement { what: String },
 }
 
 /// The writer.
-pub(crate) struct StatusWriter {
-    pub(crate) client: Client,
-    pub(crate) identity: Identity,
-    pub(crate) stores: Stores,
-    pub(crate) published: watch::Receiver<Option<Arc<Published>>>,
-    pub(crate) metrics: Metrics,
-    /// Objects created whose echo the store has not shown yet.
-    pub(crate) created: BTreeMap<ServiceKey, (String, Instant)>,
+pub struct Writer {
+    /// Client of the API server.
+    pub client: Client,
+    /// The product's namespace.
+    pub namespace: String,
+    /// This Node.
+    pub node: String,
+    /// This pod, owner of what is written.
+    pub pod: String,
+    /// What to say; nothing yet before the first plan.
+    pub report: watch::Receiver<Option<Report>>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
 }
 
-impl StatusWriter {
-    /// Writes until the shutdown. The objects then go with the pod that owns them.
-    pub(crate) async fn run(mut self, mut changed: Changed, shutdown: Shutdown) {
+impl Writer {
+    /// Writes until the shutdown begins. `watches` are to be this writer's own.
+    pub async fn run(self, watches: Watches, shutdown: Shutdown) {
+        let statuses: Api<ServiceL2Status> = Api::namespaced(self.client.clone(), &self.namespace);
+        let states: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
+        let name = format!("{}-{}", component::SPEAKER, self.node);
+        let mine = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let writing = Writing {
+            stored_statuses: watches.add(statuses.clone()),
+            stored_states: watches.add_with(states.clone(), mine),
+            changed: watches.changed(),
+            events: EventSink::new(self.client.clone(), reporter::SPEAKER, self.node.clone()),
+            state_name: name,
+            statuses,
+            states,
+            assumed_statuses: Assumed::default(),
+            assumed_states: Assumed::default(),
+            created: BTreeMap::new(),
+            told: BTreeSet::new(),
+            writer: self,
+        };
         tokio::select! {
-            () = async {
-                self.stores.l2_statuses.listed().await;
-                self.stores.states.listed().await;
-                self.stores.pods.listed().await;
-            } => {}
-            () = shutdown.requested() => return,
+            () = writing.run() => {}
+            () = shutdown.requested() => {}
         }
-        let mut pause = FIRST_PAUSE;
+    }
+}
+
+struct Writing {
+    writer: Writer,
+    statuses: Api<ServiceL2Status>,
+    states: Api<ConfigurationState>,
+    stored_statuses: Store<ServiceL2Status>,
+    stored_states: Store<ConfigurationState>,
+    changed: Changed,
+    assumed_statuses: Assumed<ServiceL2Status>,
+    assumed_states: Assumed<ConfigurationState>,
+    state_name: String,
+    events: EventSink,
+    /// When the status of a Service was created last.
+    created: BTreeMap<ServiceKey, Instant>,
+    /// Events that were recorded and whose cause lasts: a Service is announced (no address), or an
+    /// address of it cannot be.
+    told: BTreeSet<(ServiceKey, Option<IpAddr>)>,
+}
+
+impl Writing {
+    async fn run(mut self) {
+        tokio::join!(self.stored_statuses.listed(), self.stored_states.listed());
+        let owner = self.owner().await;
+        let mut pause = FIRST_RETRY;
+        let mut retry_at: Option<Instant> = Some(Instant::now());
         loop {
-            let failed = tokio::select! {
-                result = self.pass() => result.is_err(),
-                () = shutdown.requested() => return,
-            };
-            if failed {
-                self.metrics.write_failed();
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
-                    () = shutdown.requested() => return,
-                }
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                continue;
-            }
-            pause = FIRST_PAUSE;
             tokio::select! {
-                () = changed.next() => {}
-                Ok(()) = self.published.changed() => {}
-                () = shutdown.requested() => return,
+                Ok(()) = self.writer.report.changed() => {}
+                () = self.changed.next() => {}
+                () = sleep_until(retry_at) => {}
+            }
+            retry_at = None;
+            let Some(report) = self.writer.report.borrow_and_update().clone() else { continue };
+            match self.pass(&report, &owner).await {
+                Ok(again) => {
+                    pause = FIRST_RETRY;
+                    retry_at = again;
+                }
+                Err(error) => {
+                    self.writer.metrics.write_failed();
+                    let error = log::chain(&error);
+                    tracing::warn!(op = "writeStatus", error, "cannot write status, trying again");
+                    retry_at = Some(Instant::now() + pause);
+                    pause = (2 * pause).min(LAST_RETRY);
+                }
             }
         }
     }
 
-    async fn pass(&mut self) -> Result<(), ()> {
-        let Some(published) = self.published.borrow_and_update().clone() else { return Ok(()) };
-        let Some(pod) = self.stores.pods.get(&self.identity.namespace, &self.identity.pod) else {
-            tracing::debug!(op = "updateStatus", pod = self.identity.pod, "own pod is not listed yet");
-            return Ok(());
-        };
-        let owner = keep::owned_by_pod(&self.identity.pod, &pod.uid().unwrap_or_default());
-        let states = self.write_state(&published, owner.clone()).await;
-        let statuses = self.write_l2_statuses(&published, &owner).await;
-        states.and(statuses)
-    }
-
-    async fn write_state(&self, published: &Published, owner: OwnerReference) -> Result<(), ()> {
-        let name = format!("{}-{}", component::SPEAKER, self.identity.node);
-        let current = self.stores.states.get(&self.identity.namespace, &name);
-        let status = status::configuration_state(
-            &published.diagnostics,
-            configuration_state::CONFIG_CONDITION,
-            Time(Timestamp::now()),
-            current.as_ref().and_then(|state| state.status.as_ref()),
-        );
-        let wanted = Wanted {
-            name,
-            labels: [
-                (label::COMPONENT_TYPE.to_owned(), component::SPEAKER.to_owned()),
-                (label::NODE_NAME.to_owned(), self.identity.node.clone()),
-            ]
-            .into(),
-            owner: Some(owner),
-            status: json!(status),
-        };
-        let api: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.identity.namespace);
-        let (manager, status_manager) = (field_manager::SPEAKER, field_manager::CONFIG_RECONCILER);
-        let kept = keep::keep(&api, current.as_deref(), &wanted, manager, status_manager).await;
-        if kept.as_ref().is_ok_and(|written| *written) {
-            for finding in &published.diagnostics {
-                tracing::warn!(op = "configuration", error = %finding, "failed to parse the configuration");
+    /// This pod as the owner of what is written.
+    async fn owner(&self) -> OwnerReference {
+        let pods: Api<Pod> = Api::namespaced(self.writer.client.clone(), &self.writer.namespace);
+        let name = &self.writer.pod;
+        let mut pause = FIRST_RETRY;
+        loop {
+            match write::bounded(pods.get(name)).await {
+                Ok(pod) => {
+                    return OwnerReference {
+                        api_version: "v1".to_owned(),
+                        kind: "Pod".to_owned(),
+                        name: name.clone(),
+                        uid: pod.uid().unwrap_or_default(),
+                        ..OwnerReference::default()
+                    };
+                }
+                Err(error) => {
+                    let error = log::chain(&error);
+                    tracing::warn!(
+                        op = "readOwnPod",
+                        pod = name,
+                        error,
+                        "cannot read the own pod, trying again"
+                    );
+                    tokio::time::sleep(pause).await;
+                    pause = (2 * pause).min(LAST_RETRY);
+                }
             }
         }
-        told("updateConfigurationState", kept)
     }
 
-    async fn write_l2_statuses(&mut self, published: &Published, owner: &OwnerReference) -> Result<(), ()> {
-        let seen: Vec<Seen> = self.stores.l2_statuses.list().iter().filter_map(|it| Seen::of(it)).collect();
-        self.created.retain(|_, (name, at)| {
-            at.elapsed() < ECHO && !seen.iter().any(|it| it.name == *name)
+    /// Writes all that differs. Says when to look again although nothing changes.
+    async fn pass(&mut self, report: &Report, owner: &OwnerReference) -> Result<Option<Instant>, PassError> {
+        // Each has its turn, whatever becomes of the others.
+        let outcomes = [
+            self.write_state(report, owner).await.map(|()| None),
+            self.write_statuses(report, owner).await,
+            self.record_events(report).await.map(|()| None),
+        ];
+        outcomes.into_iter().try_fold(None, |again, outcome| Ok(earlier(again, outcome?)))
+    }
+
+    async fn write_state(&mut self, report: &Report, owner: &OwnerReference) -> Result<(), PassError> {
+        let stored = self.assumed_states.over(self.stored_states.list());
+        let existing = stored.iter().find(|state| state.name_any() == self.state_name);
+        let labels =
+            [(label::COMPONENT_TYPE, component::SPEAKER), (label::NODE_NAME, self.writer.node.as_str())];
+        let name = &self.state_name;
+        let what = || format!("ConfigurationState {name}");
+        let failed = |source| PassError::Write { what: what(), source };
+        let manager = field_manager::CONFIG_RECONCILER;
+        let mut current = existing.cloned();
+        let has_metadata = current.as_ref().is_some_and(|state| {
+            diff::is_owned_by(&state.metadata, owner)
+                && labels.iter().all(|(key, value)| state.labels().get(*key).is_some_and(|it| it == value))
         });
-        let mut result = Ok(());
-        for action in actions(&published.plans, &seen, &self.identity.node, owner) {
-            let done = self.act(action, owner).await;
-            result = result.and(told("updateServiceL2Status", done));
+        let types = kube::core::TypeMeta::resource::<ConfigurationState>();
+        if !has_metadata {
+            let labels: BTreeMap<&str, &str> = labels.into();
+            let object = json!({
+                "apiVersion": types.api_version, "kind": types.kind,
+                "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
+            });
+            let written = write::apply(&self.states, manager, name, &object).await.map_err(failed)?;
+            let written = Arc::new(written);
+            self.assumed_states.wrote(current.as_deref(), Arc::clone(&written));
+            current = Some(written);
+        }
+        let before = current.as_ref().and_then(|state| state.status.as_ref());
+        let desired = desired_state(&report.diagnostics, now(), before);
+        if before.is_some_and(|status| is_current(status, &desired)) {
+            return Ok(());
+        }
+        let object = json!({
+            "apiVersion": types.api_version, "kind": types.kind,
+            "metadata": {"name": name}, "status": desired,
+        });
+        let written = write::apply_status(&self.states, manager, name, &object).await.map_err(failed)?;
+        let agrees = written.status.as_ref().is_some_and(|status| is_current(status, &desired));
+        self.assumed_states.wrote(current.as_deref(), Arc::new(written));
+        if agrees { Ok(()) } else { Err(PassError::Disagreement { what: what() }) }
+    }
+
+    async fn write_statuses(
+        &mut self,
+        report: &Report,
+        owner: &OwnerReference,
+    ) -> Result<Option<Instant>, PassError> {
+        let Some(services) = &report.services else { return Ok(None) };
+        self.created.retain(|_, at| at.elapsed() < RECREATE);
+        let existing = self.assumed_statuses.over(self.stored_statuses.list());
+        let actions = diff(services, &existing, &self.writer.node, owner, &report.living);
+        let (late, actions): (Vec<Action>, Vec<Action>) = actions.into_iter().partition(
+            |action| matches!(action, Action::Create { service, .. } if self.created.contains_key(service)),
+        );
+        let again = late.iter().filter_map(|action| match action {
+            Action::Create { service, .. } => self.created.get(service).map(|at| *at + RECREATE),
+            Action::SetStatus { .. } | Action::Delete { .. } => None,
+        });
+        let again = again.min();
+        let api = &self.statuses;
+        let written: Vec<_> = futures::stream::iter(actions)
+            .map(|action| async move {
+                let outcome = perform(api, &action).await;
+                (action, outcome)
+            })
+            .buffer_unordered(PARALLEL)
+            .collect()
+            .await;
+        let mut result = Ok(again);
+        for (action, Performed { objects, outcome }) in written {
+            if let Action::Create { service, .. } = &action {
+                self.created.insert(service.clone(), Instant::now());
+            }
+            let mut base = action.base().cloned();
+            for object in objects {
+                let object = Arc::new(object);
+                self.assumed_statuses.wrote(base.as_deref(), Arc::clone(&object));
+                base = Some(object);
+            }
+            match (outcome, &action) {
+                (Ok(()), Action::Delete { object }) => self.assumed_statuses.deleted(object),
+                (Ok(()), Action::Create { .. } | Action::SetStatus { .. }) => {}
+                (Err(error), _) => result = Err(error),
+            }
         }
         result
     }
 
-    async fn act(&mut self, action: Action, owner: &OwnerReference) -> Result<(), WriteError> {
-        let api: Api<ServiceL2Status> = Api::namespaced(self.client.clone(), &self.identity.namespace);
-        match action {
-            Action::Delete { name, uid } => match write::delete(&api, &name, Some(&uid)).await {
-                // Another object of that name: the store will show it.
-                Err(error) if error.is_conflict() => Ok(()),
-                other => other,
-            },
-            Action::Create { service, .. } if self.created.contains_key(&service) => Ok(()),
-            Action::Create { service, status } => {
-                let object = ServiceL2Status {
-                    metadata: ObjectMeta {
-                        generate_name: Some("l2-".into()),
-                        labels: Some(layer2::labels(&service, &self.identity.node)),
-                        owner_references: Some(vec![owner.clone()]),
-                        ..ObjectMeta::default()
-                    },
-                    ..ServiceL2Status::default()
-                };
-                let created = write::create(&api, field_manager::SPEAKER, &object).await?;
-                let name = created.name_any();
-                self.created.insert(service, (name.clone(), Instant::now()));
-                write_status(&api, &name, &status).await
+    async fn record_events(&mut self, report: &Report) -> Result<(), PassError> {
+        let Some(services) = &report.services else { return Ok(()) };
+        let due: BTreeSet<(ServiceKey, Option<IpAddr>)> = services
+            .iter()
+            .flat_map(|(key, service)| {
+                let assigned = service.status.as_ref().map(|_| None);
+                let failed = service.failed.iter().map(|address| Some(*address));
+                assigned.into_iter().chain(failed).map(|cause| (key.clone(), cause))
+            })
+            .collect();
+        self.told.retain(|cause| due.contains(cause));
+        for (key, address) in due {
+            if self.told.contains(&(key.clone(), address)) {
+                continue;
             }
-            Action::Correct { name, service, status } => {
-                let wanted = Wanted {
-                    name: name.clone(),
-                    labels: layer2::labels(&service, &self.identity.node),
-                    owner: Some(owner.clone()),
-                    status: json!(status),
-                };
-                let current = self.stores.l2_statuses.get(&self.identity.namespace, &name);
-                let manager = field_manager::SPEAKER;
-                keep::keep(&api, current.as_deref(), &wanted, manager, manager).await.map(drop)
+            let node = self.writer.node.clone();
+            let event = match address {
+                None => Event::NodeAssigned { node, protocol: LAYER2 },
+                Some(address) => Event::AnnounceFailed { node, address },
+            };
+            if event.is_warning() {
+                tracing::warn!(op = "SetBalancer", service = %key, "{event}");
             }
+            let about = ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Service".to_owned()),
+                namespace: Some(key.namespace.clone()),
+                name: Some(key.name.clone()),
+                uid: services.get(&key).map(|service| service.uid.clone()),
+                ..ObjectReference::default()
+            };
+            let kind = if event.is_warning() { EventType::Warning } else { EventType::Normal };
+            let recorded = self.events.publish(&about, kind, event.reason(), &event.to_string()).await;
+            match recorded {
+                // The Service's namespace is going or gone: nobody is left to tell.
+                Err(error) if error.is_not_found() || error.code() == Some(403) => {}
+                Err(source) => {
+                    return Err(PassError::Write { what: format!("Event about Service {key}"), source });
+                }
+                Ok(()) => {}
+            }
+            self.told.insert((key, address));
         }
+        Ok(())
     }
 }
 
-async fn write_status(
+/// What an action came to: the states of the object, each written over the one before.
+struct Performed {
+    objects: Vec<ServiceL2Status>,
+    outcome: Result<(), PassError>,
+}
+
+async fn perform(api: &Api<ServiceL2Status>, action: &Action) -> Performed {
+    let mut objects = Vec::new();
+    let outcome = perform_into(api, action, &mut objects).await;
+    Performed { objects, outcome }
+}
+
+async fn perform_into(
     api: &Api<ServiceL2Status>,
-    name: &str,
-    status: &ServiceL2StatusStatus,
-) -> Result<(), WriteError> {
-    write::merge_status(api, field_manager::SPEAKER, name, &json!({"status": status})).await.map(drop)
-}
-
-fn told<T>(op: &'static str, result: Result<T, WriteError>) -> Result<(), ()> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            tracing::warn!(op, error = chain(&error), "status not written, retrying");
-            Err(())
+    action: &Action,
+    objects: &mut Vec<ServiceL2Status>,
+) -> Result<(), PassError> {
+    let what = || format!("ServiceL2Status of Service {}", action.about());
+    let failed = |source| PassError::Write { what: what(), source };
+    let (name, uid, status) = match action {
+        Action::Create { object, status, .. } => {
+            let created =
+                write::create(api, field_manager::SPEAKER, object.as_ref()).await.map_err(failed)?;
+            let identity = (created.name_any(), created.uid());
+            objects.push(created);
+            (identity.0, identity.1, status)
         }
+        Action::SetStatus { object, status } => (object.name_any(), object.uid(), status),
+        Action::Delete { object } => {
+            let deleted = write::delete(api, &object.name_any(), object.uid().as_deref()).await;
+            return match deleted {
+                // Another object of this name: not the one meant.
+                Err(error) if error.is_conflict() => Ok(()),
+                other => other.map_err(failed),
+            };
+        }
+    };
+    let patch = status_patch(uid.as_deref(), status);
+    match write::merge_status(api, field_manager::SPEAKER, &name, &patch).await {
+        Ok(written) => {
+            let agrees = written.status.as_ref() == Some(status);
+            objects.push(written);
+            if agrees { Ok(()) } else { Err(PassError::Disagreement { what: what() }) }
+        }
+        // Deleted meanwhile; the store is about to say so.
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(failed(error)),
     }
 }
+
+/// The API keeps conditions by the second.
+fn now() -> Time {
+    let now = Timestamp::now();
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.into_iter().chain(b).min()
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;
