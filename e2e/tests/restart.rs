@@ -6,19 +6,22 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-use support::arp::ask;
+use support::arp::{answered_by, ask};
 use support::{ADDRESS, NODES, Product, until};
 
 const PROGRAMS: [&str; 4] = ["controller", "speaker", "webhook", "manager"];
 
 fn kill(product: &Product, programs: &[&str]) {
+    let pattern = programs.join("|");
     let killed: usize = NODES
         .iter()
-        .flat_map(|node| programs.iter().map(move |program| (node, program)))
-        .map(|(node, program)| product.lab.signal_containers(node, program, Signal::SIGKILL).unwrap())
+        .map(|node| {
+            let host = product.lab.host(node).unwrap();
+            let output = host.output(&["pkill", "-KILL", "--echo", "--exact", &pattern]).unwrap();
+            String::from_utf8_lossy(&output.stdout).lines().count()
+        })
         .sum();
-    assert!(killed > 0, "no process of {programs:?} was found");
+    assert!(killed >= programs.len(), "{killed} processes of {programs:?} were killed");
 }
 
 fn works_again(product: &Product, what: &str) {
@@ -28,7 +31,9 @@ fn works_again(product: &Product, what: &str) {
     });
     let service = product.get(&["-n", "demo", "service", "hello-lb"]).unwrap();
     assert_eq!(service["status"]["loadBalancer"]["ingress"][0]["ip"], ADDRESS, "after {what} was killed");
-    let answers = ask(&product.lab.host("client").unwrap(), ADDRESS, 20);
+    let client = product.lab.host("client").unwrap();
+    answered_by(&product.lab, &client, ADDRESS, Duration::from_secs(60));
+    let answers = ask(&client, ADDRESS, 20);
     let nodes: BTreeSet<_> = answers.iter().flatten().collect();
     assert_eq!(nodes.len(), 1, "answers after {what} was killed: {answers:?}");
 }

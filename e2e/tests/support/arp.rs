@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -88,29 +90,26 @@ pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// arping sends one request a second; this many of them, one after another, send ten.
-const LANES: u32 = 10;
+/// Between two requests.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Broadcast requests, and who answered each: sends `count` of them from a host, ten a second.
 pub fn ask(host: &Host, address: &str, count: u32) -> Vec<BTreeSet<String>> {
     let recorder = Recorder::start(host, address);
-    let lanes = count.min(LANES);
-    let each = (count / lanes).to_string();
-    for mut lane in start_lanes(host, address, lanes, &["-c", &each, "-w", "30"]) {
-        // Its status says whether all were answered; the frames say more.
-        let _ = lane.wait();
+    let sent: Vec<Child> = (0..count).map(|_| send_one(host, address)).collect();
+    for mut arping in sent {
+        let _ = arping.wait();
     }
     answers(&recorder.stop(), &mac_of(host))
 }
 
-fn start_lanes(host: &Host, address: &str, lanes: u32, limits: &[&str]) -> Vec<Child> {
-    let start = |_| {
-        let command = [&["arping", "-q", "-b", "-I", host.spec.nic()], limits, &[address]].concat();
-        let lane = host.spawn(&command).unwrap_or_else(|error| panic!("{error}"));
-        std::thread::sleep(Duration::from_millis(100));
-        lane
-    };
-    (0..lanes).map(start).collect()
+/// A process for each request: arping sends one a second at most, and counts answers to others' requests
+/// as its own.
+fn send_one(host: &Host, address: &str) -> Child {
+    let command = ["arping", "-q", "-b", "-c", "1", "-w", "1", "-I", host.spec.nic(), address];
+    let arping = host.spawn(&command).unwrap_or_else(|error| panic!("{error}"));
+    std::thread::sleep(INTERVAL);
+    arping
 }
 
 /// For each request of the host with this MAC: the MACs that answered before the next one.
@@ -130,8 +129,7 @@ pub fn answers(frames: &[Frame], own: &str) -> Vec<BTreeSet<String>> {
 
 /// The MAC of a host's interface.
 pub fn mac_of(host: &Host) -> String {
-    let path = format!("/sys/class/net/{}/address", host.spec.nic());
-    host.run(&["cat", &path]).unwrap_or_else(|error| panic!("{error}")).trim().to_owned()
+    ferrolb_e2e::topology::mac_text(host.spec.mac())
 }
 
 /// The node with this MAC.
@@ -154,7 +152,8 @@ pub fn answered_by(lab: &Lab, host: &Host, address: &str, limit: Duration) -> St
 
 /// Asks ten times a second in the background until told to stop.
 pub struct Asking {
-    lanes: Vec<Child>,
+    stop: Arc<AtomicBool>,
+    asking: Option<JoinHandle<()>>,
     recorder: Option<Recorder>,
     own: String,
 }
@@ -162,26 +161,38 @@ pub struct Asking {
 impl Asking {
     pub fn start(host: &Host, address: &str) -> Self {
         let recorder = Some(Recorder::start(host, address));
-        Self { lanes: start_lanes(host, address, LANES, &[]), recorder, own: mac_of(host) }
+        let stop = Arc::new(AtomicBool::new(false));
+        let (own, told, host, address) = (mac_of(host), Arc::clone(&stop), host.clone(), address.to_owned());
+        let asking = std::thread::spawn(move || {
+            let mut sent: Vec<Child> = Vec::new();
+            while !told.load(Ordering::Relaxed) {
+                sent.push(send_one(&host, &address));
+                sent.retain_mut(|arping| !matches!(arping.try_wait(), Ok(Some(_))));
+            }
+            for mut arping in sent {
+                let _ = arping.wait();
+            }
+        });
+        Self { stop, asking: Some(asking), recorder, own }
     }
 
     /// Ends; gives all frames and the MAC that asked.
     pub fn stop(mut self) -> (Vec<Frame>, String) {
-        self.end_lanes();
+        self.end();
         let frames = self.recorder.take().map(Recorder::stop).unwrap_or_default();
         (frames, self.own.clone())
     }
 
-    fn end_lanes(&mut self) {
-        for lane in &mut self.lanes {
-            let _ = lane.kill();
-            let _ = lane.wait();
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(asking) = self.asking.take() {
+            let _ = asking.join();
         }
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.end_lanes();
+        self.end();
     }
 }

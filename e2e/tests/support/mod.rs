@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ferrolb_e2e::Lab;
 use ferrolb_e2e::layout::Layout;
+use ferrolb_e2e::progress::Progress;
 use serde_json::Value;
 
 pub mod arp;
@@ -163,9 +164,8 @@ impl Drop for Product {
                 &["-n", NAMESPACE, "logs", "-l", &selector, "--tail=40", "--prefix"],
             );
         }
-        for node in NODES {
-            let _ = self.lab.heal(node);
-        }
+        // The next test begins with everything healed.
+        let _ = self.lab.heal_all(&Progress::quiet());
     }
 }
 
