@@ -12,6 +12,7 @@ use anyhow::Context;
 use clap::Parser;
 use ferrolb_api::well_known::object;
 use ferrolb_runtime::lease::{Held, Lease, Timing};
+use ferrolb_runtime::log::chain;
 use ferrolb_runtime::watch::Changed;
 use ferrolb_runtime::{CommonArgs, Process, Shutdown};
 
@@ -53,7 +54,13 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let platform = Platform::watch(&process, &watches);
     let image = match args.image {
         Some(image) => image,
-        None => own_image(&platform, args.pod_name.as_deref()).await?,
+        None => {
+            let read = own_image(&platform, args.pod_name.as_deref());
+            tokio::select! {
+                image = read => image?,
+                () = process.shutdown.requested() => return Ok(()),
+            }
+        }
     };
     tracing::info!(%image, namespace = process.namespace, "image of the operands");
     let settings = Settings { namespace: process.namespace.clone(), image, version: crate::VERSION.into() };
@@ -108,10 +115,21 @@ async fn lead(reconciler: &mut Reconciler, mut changed: Changed, mut held: Held,
 async fn own_image(platform: &Platform, pod: Option<&str>) -> anyhow::Result<ImageReference> {
     let pod =
         pod.context("which image to install? Give --image, or --pod-name to install the operator's own")?;
-    let image = platform
-        .own_image(pod, CONTAINER)
-        .await
-        .with_context(|| format!("cannot read the image of the own pod {pod}"))?
-        .with_context(|| format!("pod {pod} has no container {CONTAINER}"))?;
+    let mut pause = FIRST_PAUSE;
+    let image = loop {
+        match platform.own_image(pod, CONTAINER).await {
+            Ok(image) => break image.with_context(|| format!("pod {pod} has no container {CONTAINER}"))?,
+            // An answer will be the same next time; without one the API server is away, and ending would
+            // only make the kubelet wait longer and longer before it starts this process again.
+            Err(error) if error.code().is_some_and(|code| code < 500) => {
+                return Err(error).with_context(|| format!("cannot read the image of the own pod {pod}"));
+            }
+            Err(error) => {
+                tracing::warn!(op = "startup", pod, error = chain(&error), "own image not read, retrying");
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    };
     image.parse().with_context(|| format!("the operator's own image {image} cannot be installed"))
 }
