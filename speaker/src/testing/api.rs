@@ -25,6 +25,7 @@ struct State {
     watchers: Vec<(Query, UnboundedSender<Result<Bytes, std::io::Error>>)>,
     writes: Vec<String>,
     broken: bool,
+    closed: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,9 +56,15 @@ impl Api {
     /// Starts to serve, and a client of it. Call within a runtime.
     pub(crate) async fn serve() -> (Self, Client) {
         let api = Self::default();
+        let client = api.attach().await;
+        (api, client)
+    }
+
+    /// Another client, served on the loopback interface of this thread's network.
+    pub(crate) async fn attach(&self) -> Client {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let handler = api.clone();
+        let handler = self.clone();
         let router = axum::Router::new().fallback(move |method: Method, uri: Uri, body: Bytes| {
             let api = handler.clone();
             async move { api.answer(&method, &uri, &body) }
@@ -65,7 +72,7 @@ impl Api {
         tokio::spawn(async move { axum::serve(listener, router).await });
         let mut config = Config::new(url.parse().unwrap());
         config.default_namespace = "metallb-system".to_owned();
-        (api, Client::try_from(config).unwrap())
+        Client::try_from(config).unwrap()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -105,6 +112,13 @@ impl Api {
         self.lock().broken = broken;
     }
 
+    /// Ends all watches and answers nothing but errors.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.watchers.clear();
+    }
+
     fn answer(&self, method: &Method, uri: &Uri, body: &Bytes) -> Response {
         let mut segments = uri.path().split('/').skip(1);
         let group_segments = if segments.next() == Some("api") { 1 } else { 2 };
@@ -129,6 +143,9 @@ impl Api {
             if state.broken {
                 return failure(StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
             }
+        }
+        if state.closed {
+            return failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable");
         }
         let Some(name) = rest.get(1) else {
             return match *method {
