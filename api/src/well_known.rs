@@ -44,6 +44,12 @@ pub mod label {
     pub const COMPONENT: &str = "component";
     /// Recommended label naming who manages an object.
     pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+    /// Value of [`MANAGED_BY`] on everything that the operator installs.
+    pub const MANAGED_BY_OPERATOR: &str = "metallb-operator";
+    /// Recommended label telling installations apart: the namespace of the operator.
+    pub const INSTANCE: &str = "app.kubernetes.io/instance";
+    /// Recommended label with the version of the product.
+    pub const VERSION: &str = "app.kubernetes.io/version";
 }
 
 /// Values of [`label::COMPONENT`].
@@ -68,6 +74,12 @@ pub mod object {
     pub const WEBHOOK: &str = "metallb-operator-webhook-server";
     /// Deployment of the operator.
     pub const OPERATOR: &str = "metallb-operator-controller-manager";
+    /// ServiceAccount of the operator.
+    pub const OPERATOR_ACCOUNT: &str = "manager-account";
+    /// Role and ClusterRole of the operator.
+    pub const OPERATOR_ROLE: &str = "metallb-manager-role";
+    /// Bindings of [`OPERATOR_ROLE`].
+    pub const OPERATOR_BINDING: &str = "metallb-manager-rolebinding";
     /// Service in front of the webhook: port 443 to [`super::port::WEBHOOK`].
     pub const WEBHOOK_SERVICE: &str = "metallb-webhook-service";
     /// Secret with the webhook's CA and serving certificate.
@@ -80,6 +92,8 @@ pub mod object {
     pub const MEMBERLIST_SECRET_KEY: &str = "secretkey";
     /// ConfigMap with the interfaces that never announce.
     pub const EXCLUDE_L2: &str = "metallb-excludel2";
+    /// Key in [`EXCLUDE_L2`].
+    pub const EXCLUDE_L2_KEY: &str = "excludel2.yaml";
     /// Lease of the operator.
     pub const OPERATOR_LEASE: &str = "metallb.io.metallboperator";
     /// Lease of the controller: whoever holds it writes addresses.
@@ -150,4 +164,26 @@ pub mod condition {
     pub const DEGRADED: &str = "Degraded";
     /// All four, in order.
     pub const ALL: [&str; 4] = [AVAILABLE, UPGRADEABLE, PROGRESSING, DEGRADED];
+
+    /// Reasons of these conditions.
+    pub mod reason {
+        /// All workloads are ready, and nothing else is wrong.
+        pub const AS_EXPECTED: &str = "AsExpected";
+        /// Ready, but no node is selected for a speaker, so nothing is announced.
+        pub const NO_SPEAKER_NODES: &str = "NoSpeakerNodes";
+        /// Pods are being created or replaced.
+        pub const ROLLOUT_IN_PROGRESS: &str = "RolloutInProgress";
+        /// A workload gave up getting its pods ready.
+        pub const ROLLOUT_STALLED: &str = "RolloutStalled";
+        /// The object asks for a BGP implementation that is not there.
+        pub const UNSUPPORTED_BACKEND: &str = "UnsupportedBackend";
+        /// The object asks for what Kubernetes would refuse.
+        pub const INVALID_SPEC: &str = "InvalidSpec";
+        /// An operand could not be written.
+        pub const APPLY_FAILED: &str = "ApplyFailed";
+        /// An operand that is not wanted any more could not be deleted.
+        pub const DELETE_FAILED: &str = "DeleteFailed";
+        /// The operator could not read what operands are made from.
+        pub const READ_FAILED: &str = "ReadFailed";
+    }
 }

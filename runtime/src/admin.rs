@@ -139,7 +139,7 @@ async fn reload(identity: Identity, directory: PathBuf, shutdown: Shutdown) {
 }
 
 /// Listens on a port; a port in use is named.
-pub(crate) async fn listen(address: IpAddr, port: u16, what: &str) -> anyhow::Result<TcpListener> {
+pub async fn listen(address: IpAddr, port: u16, what: &str) -> anyhow::Result<TcpListener> {
     use anyhow::Context;
     let listener = match TcpListener::bind(SocketAddr::new(address, port)).await {
         // A kernel without IPv6.

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt};
+use tokio::sync::mpsc;
 
 use crate::write::{self, WriteError};
 
@@ -26,6 +27,47 @@ pub enum EventType {
     Normal,
     /// Something needs attention.
     Warning,
+}
+
+/// Events that may wait; with more, the API server is in no state to take them anyway.
+const WAITING: usize = 1024;
+
+/// Sends Events from a task of its own, so that telling never delays doing.
+#[derive(Clone, Debug)]
+pub struct EventQueue {
+    outbox: mpsc::Sender<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    about: ObjectReference,
+    type_: EventType,
+    reason: &'static str,
+    message: String,
+}
+
+impl EventQueue {
+    /// Starts the task. `component` is shown as the events' source, `instance` is the pod or node.
+    pub fn start(client: Client, component: &'static str, instance: impl Into<String>) -> Self {
+        let (outbox, mut inbox) = mpsc::channel::<Waiting>(WAITING);
+        let mut sink = EventSink::new(client, component, instance);
+        tokio::spawn(async move {
+            while let Some(Waiting { about, type_, reason, message }) = inbox.recv().await {
+                if let Err(error) = sink.publish(&about, type_, reason, &message).await {
+                    let cause = crate::log::chain(&error);
+                    tracing::warn!(op = "event", reason, error = cause, "event not sent");
+                }
+            }
+        });
+        Self { outbox }
+    }
+
+    /// Sends an event about an object, some time soon; with too many waiting it is dropped with a line.
+    pub fn send(&self, about: ObjectReference, type_: EventType, reason: &'static str, message: String) {
+        if self.outbox.try_send(Waiting { about, type_, reason, message }).is_err() {
+            tracing::warn!(op = "event", reason, "too many events wait, dropping one");
+        }
+    }
 }
 
 /// Writes Events of one component.

@@ -15,6 +15,7 @@
 pub mod admin;
 pub mod args;
 pub mod event;
+pub mod keep;
 pub mod lease;
 pub mod log;
 mod metrics;

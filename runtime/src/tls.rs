@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SigningKey,
 };
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
@@ -75,6 +75,9 @@ pub enum CertificateError {
     /// The authority's certificate cannot be trusted.
     #[error("unusable authority")]
     Authority(#[source] rustls::server::VerifierBuilderError),
+    /// The authority's certificate is not X.509, or not valid for long enough.
+    #[error("the authority is unreadable or about to expire")]
+    AuthorityExpired,
     /// A name is not a DNS name.
     #[error("{0:?} is not a DNS name")]
     Name(String),
@@ -92,21 +95,23 @@ impl Bundle {
         authority.not_after = (now + AUTHORITY_LIFETIME).into();
         let issuer = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
 
-        let mut serving = CertificateParams::new(dns_names.to_vec())?;
-        serving.distinguished_name.push(DnType::CommonName, dns_names.first().cloned().unwrap_or_default());
-        serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        serving.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        serving.use_authority_key_identifier_extension = true;
-        serving.not_before = (now - CLOCK_SKEW).into();
-        serving.not_after = (now + SERVING_LIFETIME).into();
-        let key = KeyPair::generate()?;
-        let certificate = serving.signed_by(&key, &issuer)?;
-        Ok(Self {
-            ca: issuer.pem(),
-            ca_key: issuer.key().serialize_pem(),
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        })
+        let (certificate, key) = serving_certificate(&issuer, dns_names, now)?;
+        Ok(Self { ca: issuer.pem(), ca_key: issuer.key().serialize_pem(), certificate, key })
+    }
+
+    /// The same authority with a new serving certificate, valid from `now`: what clients trust does not
+    /// change. Only [`Bundle::check`] tells whether the authority is still good for it.
+    pub fn renew(&self, dns_names: &[String], now: SystemTime) -> Result<Self, CertificateError> {
+        let issuer = Issuer::from_ca_cert_pem(&self.ca, KeyPair::from_pem(&self.ca_key)?)?;
+        let (certificate, key) = serving_certificate(&issuer, dns_names, now)?;
+        Ok(Self { ca: self.ca.clone(), ca_key: self.ca_key.clone(), certificate, key })
+    }
+
+    /// When the serving certificate ends.
+    pub fn expires(&self) -> Result<SystemTime, CertificateError> {
+        let (_, not_after) = validity(&certificate(&self.certificate, "the certificate")?)
+            .ok_or(CertificateError::Refused(rustls::CertificateError::BadEncoding.into()))?;
+        Ok(not_after)
     }
 
     /// Whether a client that trusts the authority will accept the certificate for every one of
@@ -114,7 +119,13 @@ impl Bundle {
     pub fn check(&self, dns_names: &[String], now: SystemTime) -> Result<(), CertificateError> {
         self.certified_key()?;
         let mut roots = RootCertStore::empty();
-        roots.add(certificate(&self.ca, "the authority")?).map_err(CertificateError::Key)?;
+        let authority = certificate(&self.ca, "the authority")?;
+        // Our verifier takes an authority for good without end; that of the API server does not.
+        let (from, until) = validity(&authority).ok_or(CertificateError::AuthorityExpired)?;
+        if now < from || until < now + RENEW_BEFORE {
+            return Err(CertificateError::AuthorityExpired);
+        }
+        roots.add(authority).map_err(CertificateError::Key)?;
         let verifier = WebPkiServerVerifier::builder_with_provider(
             Arc::new(roots),
             Arc::new(aws_lc_rs::default_provider()),
@@ -139,6 +150,33 @@ impl Bundle {
     pub fn certified_key(&self) -> Result<Arc<CertifiedKey>, CertificateError> {
         certified_key(&self.certificate, &self.key)
     }
+}
+
+fn serving_certificate(
+    issuer: &Issuer<'_, impl SigningKey>,
+    dns_names: &[String],
+    now: SystemTime,
+) -> Result<(String, String), rcgen::Error> {
+    let mut serving = CertificateParams::new(dns_names.to_vec())?;
+    serving.distinguished_name.push(DnType::CommonName, dns_names.first().cloned().unwrap_or_default());
+    serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    serving.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    serving.use_authority_key_identifier_extension = true;
+    serving.not_before = (now - CLOCK_SKEW).into();
+    serving.not_after = (now + SERVING_LIFETIME).into();
+    let key = KeyPair::generate()?;
+    let certificate = serving.signed_by(&key, issuer)?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
+/// From when until when a certificate is valid.
+fn validity(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let time = |time: x509_parser::time::ASN1Time| {
+        let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    };
+    Some((time(parsed.validity().not_before), time(parsed.validity().not_after)))
 }
 
 /// Certificate chain and key, both PEM, in the form that a server uses.
@@ -201,6 +239,23 @@ mod tests {
         bundle.check(&names(), now).unwrap();
         let late = now + SERVING_LIFETIME - RENEW_BEFORE + Duration::from_secs(60);
         assert!(matches!(bundle.check(&names(), late), Err(CertificateError::Refused(_))));
+    }
+
+    #[test]
+    fn renewal_keeps_the_authority_until_that_ends() {
+        let now = SystemTime::now();
+        let bundle = Bundle::generate(&names(), now).unwrap();
+        let later = now + SERVING_LIFETIME;
+        let renewed = bundle.renew(&names(), later).unwrap();
+        assert_eq!((&renewed.ca, &renewed.ca_key), (&bundle.ca, &bundle.ca_key));
+        assert!(bundle.check(&names(), later).is_err());
+        renewed.check(&names(), later).unwrap();
+        let rest = renewed.expires().unwrap().duration_since(later).unwrap();
+        assert!(SERVING_LIFETIME - rest < Duration::from_secs(2), "{rest:?}");
+
+        let last = now + AUTHORITY_LIFETIME - RENEW_BEFORE + Duration::from_secs(60);
+        let renewed = bundle.renew(&names(), last).unwrap();
+        assert!(matches!(renewed.check(&names(), last), Err(CertificateError::AuthorityExpired)));
     }
 
     #[test]

@@ -1,0 +1,160 @@
+//! Removing a lab, whatever state it is in: running, half built, or left behind by a killed command.
+//!
+//! What is ended is known by pid and start time, from the lab's own state or from the alias of the
+//! machine's leg; nothing is ever looked for by name.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::cluster::node::CGROUP;
+use crate::error::{Attempt, LabError, Result};
+use crate::layout::Layout;
+use crate::lock::Lock;
+use crate::network::{batch, parse_alias};
+use crate::preflight::machine_nic;
+use crate::process::Process;
+use crate::state::State;
+use crate::topology::{LAN, MACHINE_NIC};
+
+/// How long the kernel may take to end everything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Removes what there is; says whether there was anything.
+///
+/// # Errors
+/// The kernel does not let go of something.
+pub(crate) fn clean(layout: &Layout, lock: &Lock) -> Result<bool> {
+    let mut found = false;
+    // A state that cannot be read must not keep a lab from being removed.
+    let recorded = State::read(layout).ok().flatten().and_then(|state| state.hosts.get(LAN).copied());
+    let alias = machine_nic()?;
+    let (aliased, leg_is_ours) = match alias.as_deref().and_then(parse_alias) {
+        Some((process, dir)) => {
+            (Some(process).filter(|_| dir == layout.dir), dir == layout.dir || !process.is_alive())
+        }
+        None => (None, false),
+    };
+    for process in recorded.into_iter().chain(aliased) {
+        found |= end(&process)?;
+    }
+    if leg_is_ours && machine_nic()?.is_some() {
+        found = true;
+        // It goes with the other end of the cable, but at a time of the kernel's choice.
+        if let Err(error) = batch(&format!("link del {MACHINE_NIC}\n"))
+            && machine_nic()?.is_some()
+        {
+            return Err(error);
+        }
+    }
+    // Another lab may be up: then its containers are there.
+    if machine_nic()?.is_none() {
+        found |= remove_cgroups()?;
+    }
+    found |= empty(&layout.dir, &layout.lock())?;
+    if layout.dir.exists() {
+        lock.remove_file()?;
+        match fs::remove_dir(&layout.dir) {
+            // Somebody waits for the lock and has made it anew.
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
+            removed => removed.attempt(|| format!("remove {}", layout.dir.display()))?,
+        }
+    }
+    Ok(found)
+}
+
+/// Ends the lab's first process, and with it all others.
+pub(crate) fn end(process: &Process) -> Result<bool> {
+    let found = process.signal(Signal::SIGKILL);
+    let begin = Instant::now();
+    while process.is_alive() {
+        if begin.elapsed() > PATIENCE {
+            let what = format!("process {} and all below it to end", process.pid);
+            return Err(LabError::TimedOut { what, after: PATIENCE, seen: String::new() });
+        }
+        sleep(Duration::from_millis(10));
+    }
+    Ok(found)
+}
+
+/// Removes all in the folder but the lock.
+fn empty(dir: &Path, lock: &Path) -> Result<bool> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        entries => entries.attempt(|| format!("read {}", dir.display()))?,
+    };
+    let mut found = false;
+    for entry in entries {
+        let path = entry.attempt(|| format!("read {}", dir.display()))?.path();
+        if path == lock {
+            continue;
+        }
+        found = true;
+        let removed = if path.is_dir() && !path.is_symlink() {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
+        removed.attempt(|| format!("remove {}", path.display()))?;
+    }
+    Ok(found)
+}
+
+/// Removes the branch of every cgroup hierarchy that the lab's containers were in.
+fn remove_cgroups() -> Result<bool> {
+    let mut found = false;
+    for root in cgroup_roots(&fs::read_to_string("/proc/self/mounts").unwrap_or_default()) {
+        let branch = root.join(CGROUP);
+        if !branch.exists() {
+            continue;
+        }
+        found = true;
+        let begin = Instant::now();
+        // The last processes may still be on their way out.
+        while let Err(error) = prune(&branch) {
+            if begin.elapsed() > PATIENCE {
+                return Err(error).attempt(|| format!("remove {}", branch.display()));
+            }
+            sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(found)
+}
+
+fn prune(branch: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(branch)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            prune(&path)?;
+        }
+    }
+    fs::remove_dir(branch)
+}
+
+fn cgroup_roots(mounts: &str) -> Vec<PathBuf> {
+    let root = |line: &str| {
+        let mut fields = line.split(' ').skip(1);
+        let (place, kind) = (fields.next()?, fields.next()?);
+        kind.starts_with("cgroup").then(|| PathBuf::from(place))
+    };
+    mounts.lines().filter_map(root).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_cgroups_are_found() {
+        let mounts = "proc /proc proc rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        assert_eq!(
+            cgroup_roots(mounts),
+            [Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup/unified")]
+        );
+    }
+}
