@@ -40,6 +40,11 @@ impl Readiness {
         Condition { name, of: self.clone() }
     }
 
+    /// Whether there is no condition yet: nothing has begun that could be ready.
+    pub fn is_empty(&self) -> bool {
+        self.conditions.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// The conditions that do not hold; empty means ready.
     pub fn unmet(&self) -> Vec<String> {
         self.unmet.borrow().clone()
@@ -69,6 +74,7 @@ mod tests {
     #[tokio::test]
     async fn ready_when_every_condition_holds() {
         let readiness = Readiness::default();
+        assert!(readiness.is_empty());
         let (a, b) = (readiness.condition("services"), readiness.condition("pools"));
         a.set(true);
         assert_eq!(readiness.unmet(), ["pools"]);

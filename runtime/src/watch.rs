@@ -108,9 +108,8 @@ impl Watches {
         let listed = self.readiness.condition(format!("first list of {kind}"));
         let changes = Arc::clone(&self.changes);
         let shutdown = self.shutdown.clone();
-        let stream = watcher(api, config.timeout(WATCH_SECONDS))
-            .backoff(Retry::default())
-            .modify(move |object| {
+        let stream =
+            watcher(api, config.timeout(WATCH_SECONDS)).backoff(Retry::default()).modify(move |object| {
                 object.managed_fields_mut().clear();
                 prune(object);
             });

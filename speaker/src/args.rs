@@ -69,3 +69,26 @@ impl FromStr for BindAddress {
         if text.is_empty() { Ok(Self(None)) } else { text.parse().map(|address| Self(Some(address))) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn flags_are_sound_documented_and_refused_by_name() {
+        let command = Args::command();
+        command.clone().debug_assert();
+        assert!(command.get_arguments().all(|argument| argument.get_help().is_some()));
+        let known = ["speaker", "--node-name=n", "--pod-name=p", "--ml-labels=a=b"];
+        let args = Args::try_parse_from(known).unwrap();
+        assert_eq!((args.ml_bindaddr, args.ml_bindport), (BindAddress(None), 7946));
+        let error = Args::try_parse_from(known.into_iter().chain(["--no-such"])).unwrap_err();
+        assert!(error.to_string().contains("--no-such"), "{error}");
+        let error = Args::try_parse_from(known.into_iter().chain(["--ml-bindaddr=x"])).unwrap_err();
+        assert!(error.to_string().contains("--ml-bindaddr"), "{error}");
+        let args = Args::try_parse_from(known.into_iter().chain(["--ml-bindaddr=fd00::1"])).unwrap();
+        assert_eq!(args.ml_bindaddr, BindAddress("fd00::1".parse().ok()));
+    }
+}

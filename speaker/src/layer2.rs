@@ -225,4 +225,6 @@ impl Running {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;

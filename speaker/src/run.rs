@@ -29,6 +29,9 @@ const HAND_OVER: Duration = Duration::from_secs(1);
 
 /// Runs the speaker.
 pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
+    // Before anything is waited for: a speaker that has hardly begun must not pass for ready.
+    let (sockets, settled) =
+        (process.readiness.condition("layer 2 sockets"), process.readiness.condition("membership"));
     let metrics = Arc::new(Metrics::register(&process.metrics)?);
     let excluded = Excluded::read(Path::new(EXCLUDE_FILE))
         .context("failed to parse announcedInterfacesToExclude from configMap")?;
@@ -37,7 +40,6 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let (owned, announcements) = watch::channel(OwnedAddresses::new());
     let (report, reported) = watch::channel(None);
 
-    let sockets = process.readiness.condition("layer 2 sockets");
     let layer2 = Layer2::start(links.clone(), announcements, Arc::clone(&metrics), sockets);
     let membership = membership(&args, &process, &metrics).await?;
     let watches = process.watches();
@@ -50,7 +52,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         stores: Stores::watch(&watches, &process.client, &process.namespace),
         changed: watches.changed(),
         members: membership.as_ref().map(Membership::view),
-        settled: process.readiness.condition("membership"),
+        settled,
         links,
         metrics: Arc::clone(&metrics),
         owned,
@@ -116,19 +118,4 @@ fn secret(directory: Option<&Path>) -> anyhow::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_secret_that_is_named_must_be_there() {
-        let directory = tempfile::tempdir().unwrap();
-        let error = secret(Some(directory.path())).unwrap_err();
-        assert!(error.to_string().contains("secretkey"), "{error}");
-        std::fs::write(directory.path().join("secretkey"), "").unwrap();
-        assert!(secret(Some(directory.path())).unwrap_err().to_string().contains("is empty"));
-        std::fs::write(directory.path().join("secretkey"), "s3cret").unwrap();
-        assert_eq!(secret(Some(directory.path())).unwrap(), b"s3cret");
-        assert!(secret(None).unwrap().is_empty());
-        assert!(secret(Some(Path::new(""))).unwrap().is_empty());
-    }
-}
+mod tests;

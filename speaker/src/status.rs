@@ -12,6 +12,7 @@
 
 mod assumed;
 mod diff;
+mod perform;
 mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,11 +39,14 @@ use tokio::sync::watch;
 
 use crate::metrics::Metrics;
 use assumed::Assumed;
-use diff::{Action, desired_state, diff, is_current, status_patch};
+use diff::{Action, desired_state, diff, is_current};
+use perform::{Performed, perform};
 pub use report::{Report, ServiceReport};
 
 /// Writes under way at one time.
 const PARALLEL: usize = 8;
+/// Events recorded before other writes get a turn.
+const EVENTS_OF_A_PASS: usize = 50;
 /// Pauses after failures: the first, and the longest.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(10);
@@ -188,7 +192,7 @@ impl Writing {
         let outcomes = [
             self.write_state(report, owner).await.map(|()| None),
             self.write_statuses(report, owner).await,
-            self.record_events(report).await.map(|()| None),
+            self.record_events(report).await,
         ];
         outcomes.into_iter().try_fold(None, |again, outcome| Ok(earlier(again, outcome?)))
     }
@@ -280,8 +284,8 @@ impl Writing {
         result
     }
 
-    async fn record_events(&mut self, report: &Report) -> Result<(), PassError> {
-        let Some(services) = &report.services else { return Ok(()) };
+    async fn record_events(&mut self, report: &Report) -> Result<Option<Instant>, PassError> {
+        let Some(services) = &report.services else { return Ok(None) };
         let due: BTreeSet<(ServiceKey, Option<IpAddr>)> = services
             .iter()
             .flat_map(|(key, service)| {
@@ -291,10 +295,11 @@ impl Writing {
             })
             .collect();
         self.told.retain(|cause| due.contains(cause));
-        for (key, address) in due {
-            if self.told.contains(&(key.clone(), address)) {
-                continue;
-            }
+        let mut untold = due.difference(&self.told).cloned().collect::<Vec<_>>();
+        // The rest has its turn after a look at what changed meanwhile.
+        let again = (untold.len() > EVENTS_OF_A_PASS).then(Instant::now);
+        untold.truncate(EVENTS_OF_A_PASS);
+        for (key, address) in untold {
             let node = self.writer.node.clone();
             let event = match address {
                 None => Event::NodeAssigned { node, protocol: LAYER2 },
@@ -323,57 +328,7 @@ impl Writing {
             }
             self.told.insert((key, address));
         }
-        Ok(())
-    }
-}
-
-/// What an action came to: the states of the object, each written over the one before.
-struct Performed {
-    objects: Vec<ServiceL2Status>,
-    outcome: Result<(), PassError>,
-}
-
-async fn perform(api: &Api<ServiceL2Status>, action: &Action) -> Performed {
-    let mut objects = Vec::new();
-    let outcome = perform_into(api, action, &mut objects).await;
-    Performed { objects, outcome }
-}
-
-async fn perform_into(
-    api: &Api<ServiceL2Status>,
-    action: &Action,
-    objects: &mut Vec<ServiceL2Status>,
-) -> Result<(), PassError> {
-    let what = || format!("ServiceL2Status of Service {}", action.about());
-    let failed = |source| PassError::Write { what: what(), source };
-    let (name, uid, status) = match action {
-        Action::Create { object, status, .. } => {
-            let created =
-                write::create(api, field_manager::SPEAKER, object.as_ref()).await.map_err(failed)?;
-            let identity = (created.name_any(), created.uid());
-            objects.push(created);
-            (identity.0, identity.1, status)
-        }
-        Action::SetStatus { object, status } => (object.name_any(), object.uid(), status),
-        Action::Delete { object } => {
-            let deleted = write::delete(api, &object.name_any(), object.uid().as_deref()).await;
-            return match deleted {
-                // Another object of this name: not the one meant.
-                Err(error) if error.is_conflict() => Ok(()),
-                other => other.map_err(failed),
-            };
-        }
-    };
-    let patch = status_patch(uid.as_deref(), status);
-    match write::merge_status(api, field_manager::SPEAKER, &name, &patch).await {
-        Ok(written) => {
-            let agrees = written.status.as_ref() == Some(status);
-            objects.push(written);
-            if agrees { Ok(()) } else { Err(PassError::Disagreement { what: what() }) }
-        }
-        // Deleted meanwhile; the store is about to say so.
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(error) => Err(failed(error)),
+        Ok(again)
     }
 }
 

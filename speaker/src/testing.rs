@@ -1,5 +1,7 @@
 //! Network namespaces for tests: each test has a network of its own.
 
+pub(crate) mod api;
+
 use std::process::Command;
 use std::time::Duration;
 

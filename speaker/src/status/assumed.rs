@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_created_object_is_there_until_the_store_knows_better() {
-        let mut assumed = Assumed::default();
+        let mut assumed = Assumed::<ServiceL2Status>::default();
         assumed.wrote(None, object("a", "1"));
         assumed.wrote(Some(&object("a", "1")), object("a", "2"));
         assert_eq!(shown(&mut assumed, &[]), ["a@2"]);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_deleted_object_is_gone_until_another_takes_its_name() {
-        let mut assumed = Assumed::default();
+        let mut assumed = Assumed::<ServiceL2Status>::default();
         assumed.deleted(&object("a", "1"));
         assert!(shown(&mut assumed, &[("a", "1")]).is_empty());
         assert_eq!(shown(&mut assumed, &[("a", "2")]), ["a@2"]);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_change_counts_over_the_version_it_was_made_of() {
-        let mut assumed = Assumed::default();
+        let mut assumed = Assumed::<ServiceL2Status>::default();
         assumed.wrote(Some(&object("a", "1")), object("a", "2"));
         assert_eq!(shown(&mut assumed, &[("a", "1")]), ["a@2"]);
         assert_eq!(shown(&mut assumed, &[("a", "2")]), ["a@2"]);
