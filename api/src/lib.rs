@@ -1,1 +1,12 @@
-//! The Kubernetes API of FerroLB.
+//! The Kubernetes API of FerroLB: its custom resources as Rust types, the CustomResourceDefinitions
+//! made from those types, and every well-known name.
+//!
+//! The API is MetalLB's (group `metallb.io`, same names, fields, defaults and rules), so that a
+//! MetalLB user changes nothing. This crate decides nothing: it is data and its schema.
+
+mod crd;
+mod schema;
+pub mod v1beta1;
+pub mod well_known;
+
+pub use crd::{CRDS_IN_APPLY_ORDER, crds};

@@ -78,7 +78,9 @@ impl Lab {
             return Ok(());
         }
         self.add_rules(&both_ways(a, b).map(|(from, to)| {
-            let dice = format!("numgen random mod 100 < {}", percent.min(100));
+            // nftables refuses a comparison that always holds.
+            let dice =
+                if percent < 100 { format!("numgen random mod 100 < {percent}") } else { String::new() };
             format!("iifname \"{from}\" oifname \"{to}\" {dice} drop comment \"{}\"", loss_name(from, to))
         }))
     }

@@ -1,6 +1,6 @@
 //! Bringing the product into the lab: its image into the registry, its manifests to the API server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -47,13 +47,32 @@ impl Lab {
     pub fn install(&self, archive: &Path, manifests: &Path, progress: &Progress) -> Result<()> {
         let names = self.push(archive)?;
         progress.say(format!("pushed {}", names.join(", ")));
-        let folder = manifests.display().to_string();
+        let overlay = self.layout.dir.join("install");
+        let pinned: Vec<String> = names.iter().map(|name| self.pinned(name)).collect::<Result<_>>()?;
+        write_overlay(&overlay, manifests, &pinned)?;
         // Server side: the CRDs are larger than the annotation that client-side apply leaves.
+        let folder = overlay.display().to_string();
         self.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &folder])?;
-        progress.say(format!("applied {folder}"));
+        progress.say(format!("applied {} with {}", manifests.display(), pinned.join(", ")));
         self.wait_deployment(NAMESPACE, OPERATOR, progress, Duration::from_secs(120))?;
         progress.say("the operator is ready");
         Ok(())
+    }
+
+    /// The name of a pushed image by its digest: the same tag may stand for another build tomorrow, and
+    /// a node would go on with the one it has.
+    fn pinned(&self, name: &str) -> Result<String> {
+        let registry = with_role(Role::Registry).ipv4();
+        let source = format!("docker://{registry}:{REGISTRY_PORT}/{}", repository(name));
+        let mut command = Command::new("skopeo");
+        command.args(["inspect", "--tls-verify=false", "--format", "{{.Digest}}", &source]);
+        for variable in PROXY_VARIABLES {
+            command.env_remove(variable);
+        }
+        let output = command.output().attempt(|| "run skopeo".to_owned())?;
+        let digest = succeeded(&format!("skopeo inspect {source}"), output)?;
+        let untagged = name.rsplit_once(':').map_or(name, |(image, _)| image);
+        Ok(format!("{untagged}@{}", digest.trim()))
     }
 
     /// Waits until a Deployment has all its replicas available, of its newest kind.
@@ -87,6 +106,32 @@ impl Lab {
             other => other,
         }
     }
+}
+
+/// A kustomization that is `manifests` with these images. Kustomize takes relative folders only.
+fn write_overlay(overlay: &Path, manifests: &Path, pinned: &[String]) -> Result<()> {
+    let action = || format!("write {}", overlay.display());
+    std::fs::create_dir_all(overlay).attempt(action)?;
+    let (from, to) = (overlay.canonicalize().attempt(action)?, manifests.canonicalize().attempt(action)?);
+    std::fs::write(overlay.join("kustomization.yaml"), kustomization(&relative(&from, &to), pinned))
+        .attempt(action)
+}
+
+fn kustomization(base: &Path, pinned: &[String]) -> String {
+    let mut text = format!("resources:\n- {}\nimages:\n", base.display());
+    for image in pinned {
+        if let Some((name, digest)) = image.split_once('@') {
+            text.push_str(&format!("- name: {name}\n  digest: {digest}\n"));
+        }
+    }
+    text
+}
+
+/// The way from one folder to another, both absolute.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(common).map(|_| std::path::Component::ParentDir);
+    up.chain(to.components().skip(common)).collect()
 }
 
 fn is_rolled_out(deployment: &Value) -> bool {
@@ -145,6 +190,16 @@ mod tests {
         ] {
             assert_eq!(repository(reference), asked);
         }
+    }
+
+    #[test]
+    fn an_overlay_pins_the_image_by_digest_and_goes_a_relative_way() {
+        let way = relative(Path::new("/var/tmp/lab/install"), Path::new("/src/config/default"));
+        assert_eq!(way, Path::new("../../../../src/config/default"));
+        assert_eq!(
+            kustomization(Path::new("../base"), &["ferrolb.io/ferrolb@sha256:12".to_owned()]),
+            "resources:\n- ../base\nimages:\n- name: ferrolb.io/ferrolb\n  digest: sha256:12\n"
+        );
     }
 
     #[test]

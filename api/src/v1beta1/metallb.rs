@@ -1,0 +1,148 @@
+//! `MetalLB`: the one object that an administrator creates; the operator installs what it asks for.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Affinity, ResourceRequirements, Toleration};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use kube::core::TypeMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Asks the operator for the product. Only the object named `metallb` in the operator's namespace
+/// exists for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetalLB {
+    /// `apiVersion` and `kind`.
+    #[serde(flatten)]
+    pub types: TypeMeta,
+    /// Standard object metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// What the administrator wants.
+    #[serde(default)]
+    pub spec: MetalLBSpec,
+    /// How far the operator is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<MetalLBStatus>,
+}
+super::namespaced_kind!(MetalLB, "metallbs");
+
+/// What to install and where. Every field is optional.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MetalLBSpec {
+    /// Deprecated and without effect: the operator knows its images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// BGP implementation: native (default), frr, frr-k8s or frr-k8s-external.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bgp_backend: Option<String>,
+    /// Log level of controller and speakers; default info.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<LogLevel>,
+    /// Only Services of this spec.loadBalancerClass are handled; default: only those without a class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(
+        pattern = r"^([a-z0-9A-Z]([\w.\-]*[a-z0-9A-Z])?/)?[a-z0-9A-Z]([\w.\-]*[a-z0-9A-Z])?$"
+    ))]
+    pub load_balancer_class: Option<String>,
+    /// Nodes that get a speaker, by label; default: all Linux nodes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Nodes where the controller may run, by label; default: all Linux nodes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub controller_node_selector: BTreeMap<String, String>,
+    /// Tolerations of the speakers, after those for control plane nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speaker_tolerations: Vec<Toleration>,
+    /// Tolerations of the controller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controller_tolerations: Vec<Toleration>,
+    /// Further settings of the speaker pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker_config: Option<WorkloadConfig>,
+    /// Further settings of the controller pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller_config: Option<WorkloadConfig>,
+    /// Settings of the frr-k8s backends; without effect on the native one.
+    #[serde(default, rename = "frrk8sConfig", skip_serializing_if = "Option::is_none")]
+    pub frr_k8s_config: Option<FrrK8sConfig>,
+}
+
+/// Log level, least to most silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Everything.
+    All,
+    /// Decisions in detail.
+    Debug,
+    /// What changed.
+    #[default]
+    Info,
+    /// What may be wrong.
+    Warn,
+    /// What is wrong.
+    Error,
+    /// Nothing.
+    None,
+}
+
+impl LogLevel {
+    /// The value as flags and this API spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Settings of the pods of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadConfig {
+    /// Name of a PriorityClass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority_class_name: Option<String>,
+    /// Name of a RuntimeClass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_class_name: Option<String>,
+    /// Annotations of the pods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Affinity of the pods; replaces the operator's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Affinity>,
+    /// CPU and memory of the main container; replaces the operator's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ResourceRequirements>,
+}
+
+/// Settings of the frr-k8s backends.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FrrK8sConfig {
+    /// Prefixes (CIDR) that are never accepted from routers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub always_block: Vec<String>,
+    /// Namespace of an external frr-k8s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Pass references to Secrets on instead of the passwords in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_passthrough: Option<bool>,
+}
+
+/// How far the operator is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetalLBStatus {
+    /// Available, Upgradeable, Progressing and Degraded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::conditions")]
+    pub conditions: Vec<Condition>,
+}

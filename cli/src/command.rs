@@ -1,0 +1,5 @@
+//! One module a command.
+
+pub(crate) mod crds;
+pub(crate) mod rbac;
+pub(crate) mod render;

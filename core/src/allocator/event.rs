@@ -1,0 +1,107 @@
+//! Events that the controller records on Services, with the reasons and texts of MetalLB.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use super::Refusal;
+use crate::service::{FamilyError, RequestError, ServiceKey};
+use crate::text::quoted_list;
+
+/// An Event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The Service was given addresses.
+    Assigned(Vec<IpAddr>),
+    /// It was given a second one, of the other family.
+    AssignedAdditional(IpAddr),
+    /// There is no second one for it.
+    AdditionalFailed(Refusal),
+    /// It may not keep what it held.
+    Cleared {
+        /// The Service.
+        service: ServiceKey,
+        /// Why not.
+        refusal: Refusal,
+    },
+    /// There is no address for it.
+    AllocationFailed {
+        /// The Service.
+        service: ServiceKey,
+        /// Why not.
+        refusal: Refusal,
+    },
+    /// What it asks for cannot be understood; it keeps what it holds.
+    RequestInvalid(RequestError),
+    /// It requires two families and has one.
+    NotEnoughClusterIps(Vec<String>),
+    /// What its status holds is not an address of each family at most.
+    StatusFamilies(Vec<String>, FamilyError),
+    /// Its cluster addresses are not an address of each family at most.
+    ClusterFamilies(Vec<String>, FamilyError),
+    /// It carries an annotation of the deprecated prefix.
+    DeprecatedAnnotation(String),
+}
+
+impl Event {
+    /// `reason` of the Event.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Assigned(_) | Self::AssignedAdditional(_) => "IPAllocated",
+            Self::AdditionalFailed(_) => "AdditionalAssignFailed",
+            Self::Cleared { .. } => "ClearAssignment",
+            Self::AllocationFailed { .. } => "AllocationFailed",
+            Self::RequestInvalid(_) => "LoadBalancerFailed",
+            Self::NotEnoughClusterIps(_) => "not enough clusterips",
+            Self::StatusFamilies(..) => "nolbIPsIPFamily",
+            Self::ClusterFamilies(..) => "noclusterIPsIPFamily",
+            Self::DeprecatedAnnotation(_) => "deprecatedAnnotation",
+        }
+    }
+
+    /// Whether its type is Warning rather than Normal.
+    pub fn is_warning(&self) -> bool {
+        match self {
+            Self::Assigned(_)
+            | Self::AssignedAdditional(_)
+            | Self::AdditionalFailed(_)
+            | Self::Cleared { .. } => false,
+            Self::AllocationFailed { .. }
+            | Self::RequestInvalid(_)
+            | Self::NotEnoughClusterIps(_)
+            | Self::StatusFamilies(..)
+            | Self::ClusterFamilies(..)
+            | Self::DeprecatedAnnotation(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Assigned(addresses) => write!(f, "Assigned IP {}", quoted_list(addresses)),
+            Self::AssignedAdditional(address) => write!(f, "Assigned additional IP \"{address}\""),
+            Self::AdditionalFailed(refusal) => {
+                write!(f, "cannot assign additional IP in PreferDualStack: {refusal}")
+            }
+            Self::Cleared { service, refusal } => write!(
+                f,
+                "current IP for \"{service}\" not allowed by config, will attempt for new IP assignment: {refusal}"
+            ),
+            Self::AllocationFailed { service, refusal } => {
+                write!(f, "Failed to allocate IP for \"{service}\": {refusal}")
+            }
+            Self::RequestInvalid(error) => write!(f, "invalid requested loadbalancer IPs: {error}"),
+            Self::NotEnoughClusterIps(ips) => {
+                write!(f, "Service requires dual stack but not enough clusterips [{}]", ips.join(" "))
+            }
+            Self::StatusFamilies(ips, error) => {
+                write!(f, "Failed to retrieve LBIPs IPFamily for {}: {error}", quoted_list(ips))
+            }
+            Self::ClusterFamilies(ips, error) => {
+                let first = ips.first().map(String::as_str).unwrap_or_default();
+                write!(f, "Failed to retrieve ClusterIPs IPFamily for {} {first}: {error}", quoted_list(ips))
+            }
+            Self::DeprecatedAnnotation(key) => write!(f, "Service uses deprecated annotation {key}"),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The two halves of a pass, for one Service: does it keep what it holds, and what is it given.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use super::candidates::{choose, next, not_in_pool};
+use super::sharing::Index;
+use super::{Assignment, Event, Held, Outcome, Refusal, StatusWrite};
+use crate::config::Config;
+use crate::config::ranges::Family;
+use crate::service::{Families, FamilyPolicy, LoadBalancer};
+
+/// A pass over all Services.
+pub(super) struct Pass<'a> {
+    config: &'a Config,
+    held: &'a Held,
+    index: Index<'a>,
+}
+
+/// What is decided of a Service so far.
+pub(super) struct Draft<'a> {
+    pub(super) service: &'a LoadBalancer,
+    pub(super) next: Next,
+    assignment: Option<Assignment>,
+    refusal: Option<Refusal>,
+    events: Vec<Event>,
+    /// Whether its status is not to be touched.
+    hands_off: bool,
+}
+
+/// What the second half is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Nothing,
+    /// Look for an address of the other family.
+    Complete,
+    /// Look for addresses.
+    Allocate,
+}
+
+impl<'a> Draft<'a> {
+    fn new(service: &'a LoadBalancer) -> Self {
+        let (assignment, refusal, events) = (None, None, Vec::new());
+        Self { service, next: Next::Nothing, assignment, refusal, events, hands_off: false }
+    }
+
+    fn refused(mut self, refusal: Refusal) -> Self {
+        self.refusal = Some(refusal);
+        self
+    }
+
+    pub(super) fn outcome(self, held: &Held) -> Outcome {
+        let Self { service, assignment, refusal, mut events, hands_off, .. } = self;
+        let write = StatusWrite { uid: service.uid.clone(), assignment: assignment.clone() };
+        let done = match held.written(service) {
+            Some(written) => *written == write,
+            None => {
+                let pool = assignment.as_ref().map(|it| &it.pool);
+                let addresses = assignment.as_ref().map(|it| it.addresses.as_slice()).unwrap_or_default();
+                service.ingress.is_exactly(addresses) && service.recorded_pool.as_ref() == pool
+            }
+        };
+        let write = (!done && !hands_off).then_some(write);
+        if write.is_some() {
+            events.extend(service.deprecated_annotations.iter().cloned().map(Event::DeprecatedAnnotation));
+        }
+        Outcome { assignment, refusal, write, events }
+    }
+}
+
+/// What a Service holds: what its status says, or what was written and not seen back.
+pub(super) struct Holding {
+    texts: Vec<String>,
+    recorded: Option<String>,
+}
+
+impl Holding {
+    pub(super) fn of(held: &Held, service: &LoadBalancer) -> Self {
+        match held.written(service) {
+            Some(StatusWrite { assignment: Some(Assignment { addresses, pool }), .. }) => Self {
+                texts: addresses.iter().map(ToString::to_string).collect(),
+                recorded: Some(pool.clone()),
+            },
+            Some(StatusWrite { assignment: None, .. }) => Self { texts: Vec::new(), recorded: None },
+            None => Self { texts: service.ingress.texts(), recorded: service.recorded_pool.clone() },
+        }
+    }
+
+    /// The addresses, as far as they are any.
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+        let parsed = self.texts.iter().filter_map(|text| text.parse::<IpAddr>().ok());
+        parsed.map(|address| address.to_canonical()).collect()
+    }
+}
+
+impl<'a> Pass<'a> {
+    pub(super) fn new(config: &'a Config, held: &'a Held) -> Self {
+        Self { config, held, index: Index::new(config) }
+    }
+
+    pub(super) fn index(&self) -> &Index<'a> {
+        &self.index
+    }
+
+    /// The first half.
+    pub(super) fn settle(&mut self, service: &'a LoadBalancer) -> Draft<'a> {
+        let mut draft = Draft::new(service);
+        let holding = Holding::of(self.held, service);
+        if !service.is_load_balancer {
+            return draft;
+        }
+        if self.config.has_no_pools() {
+            draft.hands_off = holding.recorded.is_none();
+            return draft.refused(Refusal::NoPools);
+        }
+        if service.cluster_ips.is_empty() {
+            return draft.refused(Refusal::NoClusterIp);
+        }
+        if service.family_policy == FamilyPolicy::RequireDualStack && service.cluster_ips.len() < 2 {
+            draft.events.push(Event::NotEnoughClusterIps(service.cluster_ips.clone()));
+            return draft.refused(Refusal::NotEnoughClusterIps);
+        }
+        draft.next = Next::Allocate;
+        if holding.texts.is_empty() {
+            return draft;
+        }
+        let held_families = Families::of_texts(&holding.texts);
+        if let Err(error) = &held_families {
+            draft.events.push(Event::StatusFamilies(holding.texts.clone(), error.clone()));
+        }
+        let families = match &service.families {
+            Ok(families) => *families,
+            Err(error) => {
+                draft.events.push(Event::ClusterFamilies(service.cluster_ips.clone(), error.clone()));
+                return self.freeze(draft, &holding).refused(Refusal::ClusterFamilies(error.clone()));
+            }
+        };
+        let upgradable = families == Families::Dual && service.family_policy == FamilyPolicy::PreferDualStack;
+        match held_families {
+            Ok(held) if held == families || upgradable => {}
+            // One family too many or the wrong one: a new start.
+            _ => return draft,
+        }
+        let addresses = holding.addresses();
+        let pool = match self.keep(service, &addresses, holding.recorded.as_deref()) {
+            Ok(pool) => pool,
+            Err(refusal) => {
+                draft.events.push(Event::Cleared { service: service.key.clone(), refusal });
+                return draft;
+            }
+        };
+        match &service.requested_pool {
+            // To ask for a pool that is left out is no reason to lose an address either.
+            Some(wanted) if *wanted != pool && self.config.left_out_pools().contains_key(wanted) => {
+                draft.refusal = Some(Refusal::UnknownPool(wanted.clone()));
+            }
+            Some(wanted) if *wanted != pool => return draft,
+            _ => {}
+        }
+        match &service.requested {
+            Err(error) => {
+                draft.events.push(Event::RequestInvalid(error.clone()));
+                draft.refusal = Some(Refusal::Request(error.clone()));
+                draft.next = Next::Nothing;
+            }
+            Ok(requested) if !requested.is_empty() && !same_set(requested, &addresses) => return draft,
+            Ok(_) if upgradable && addresses.len() == 1 => draft.next = Next::Complete,
+            Ok(_) => draft.next = Next::Nothing,
+        }
+        for address in &addresses {
+            self.index.claim(*address, service);
+        }
+        draft.assignment = Some(Assignment { addresses, pool });
+        draft
+    }
+
+    /// Leaves everything as it is, but counts it.
+    fn freeze(&mut self, mut draft: Draft<'a>, holding: &Holding) -> Draft<'a> {
+        let addresses = holding.addresses();
+        for address in &addresses {
+            self.index.claim(*address, draft.service);
+        }
+        draft.next = Next::Nothing;
+        draft.hands_off = true;
+        let pool = self.config.pool_holding(&addresses, holding.recorded.as_deref());
+        draft.assignment = pool.map(|pool| Assignment { addresses, pool: pool.to_owned() });
+        draft
+    }
+
+    /// Whether a Service may keep addresses, and which pool they count as being from.
+    fn keep(
+        &self,
+        service: &LoadBalancer,
+        addresses: &[IpAddr],
+        recorded: Option<&str>,
+    ) -> Result<String, Refusal> {
+        let left_out = || self.config.left_out_pool_with(addresses, recorded).map(|pool| pool.name.clone());
+        let pool = match self.config.pool_with(addresses) {
+            Some(pool) if pool.admits(&service.key.namespace, &service.labels) => pool.name.clone(),
+            Some(pool) => left_out().ok_or_else(|| Refusal::NotAdmitted(pool.name.clone()))?,
+            None => left_out().ok_or_else(|| not_in_pool(addresses))?,
+        };
+        for address in addresses {
+            self.index.check(*address, service)?;
+        }
+        Ok(pool)
+    }
+
+    /// The second half for a Service that holds an address of one family and prefers two.
+    pub(super) fn complete(&mut self, draft: &mut Draft<'a>) {
+        let Some(Assignment { addresses, pool }) = &mut draft.assignment else { return };
+        let [first] = addresses[..] else { return };
+        // A pool that is left out gives nothing.
+        let Some(pool) = self.config.pools().get(pool) else { return };
+        match next(&self.index, pool, Family::of(first).other(), draft.service) {
+            Some(second) => {
+                self.index.claim(second, draft.service);
+                addresses.push(second);
+                draft.events.push(Event::AssignedAdditional(second));
+            }
+            None => {
+                let refusal = Refusal::NotInPool(vec![Some(first), None]);
+                draft.events.push(Event::AdditionalFailed(refusal));
+            }
+        }
+    }
+
+    /// The second half for a Service that holds nothing.
+    pub(super) fn allocate(&mut self, draft: &mut Draft<'a>) {
+        match choose(self.config, &self.index, draft.service) {
+            Ok(assignment) => {
+                for address in &assignment.addresses {
+                    self.index.claim(*address, draft.service);
+                }
+                draft.events.push(Event::Assigned(assignment.addresses.clone()));
+                draft.assignment = Some(assignment);
+                draft.refusal = None;
+            }
+            Err(refusal) => {
+                let service = draft.service.key.clone();
+                draft.events.push(Event::AllocationFailed { service, refusal: refusal.clone() });
+                draft.refusal = Some(refusal);
+            }
+        }
+    }
+}
+
+fn same_set(a: &[IpAddr], b: &[IpAddr]) -> bool {
+    a.iter().collect::<BTreeSet<_>>() == b.iter().collect::<BTreeSet<_>>()
+}

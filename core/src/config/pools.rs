@@ -1,0 +1,161 @@
+//! Pools: which addresses there are, and which Services may have them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec, ServiceAllocation};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::diagnostic::{PoolProblem, SelectorField};
+use super::ranges::{Family, IpRange, is_buggy};
+use crate::selector::{Labels, Selector, any_matches, repetitions};
+
+/// A pool in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// Its ranges in the order of the object, which is the order they are given in.
+    pub ranges: Vec<IpRange>,
+    /// Whether Services that ask for nothing in particular may have its addresses.
+    pub auto_assign: bool,
+    /// Whether IPv4 addresses ending in .0 and .255 are kept back.
+    pub avoid_buggy_ips: bool,
+    /// Who may have its addresses; none: everybody.
+    pub restriction: Option<Restriction>,
+}
+
+impl Pool {
+    /// Whether the pool has this address and may give it.
+    pub fn offers(&self, address: IpAddr) -> bool {
+        !(self.avoid_buggy_ips && is_buggy(address))
+            && self.ranges.iter().any(|range| range.contains(address))
+    }
+
+    /// The ranges of one family, in order.
+    pub fn ranges_of(&self, family: Family) -> impl Iterator<Item = &IpRange> {
+        self.ranges.iter().filter(move |range| range.family() == family)
+    }
+
+    /// Whether a Service may have addresses of it at all.
+    pub fn admits(&self, namespace: &str, labels: &Labels) -> bool {
+        self.restriction.as_ref().is_none_or(|restriction| restriction.admits(namespace, labels))
+    }
+}
+
+/// Who may have addresses of a pool, and how it ranks among the pools of such a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restriction {
+    /// As in the object; 0 when unset.
+    pub priority: i64,
+    /// Namespaces that may; `None`: all. A restriction to namespaces of which none exists yet admits
+    /// nobody (MetalLB takes it for no restriction at all, which hands addresses to strangers).
+    pub namespaces: Option<BTreeSet<String>>,
+    /// Services that may, by label; alternatives. Empty: all.
+    pub services: Vec<Selector>,
+}
+
+impl Restriction {
+    fn admits(&self, namespace: &str, labels: &Labels) -> bool {
+        self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(namespace))
+            && (self.services.is_empty() || any_matches(&self.services, labels))
+    }
+
+    /// Sort key: lower priorities first, 0 (unset) after all others.
+    pub fn rank(&self) -> i64 {
+        if self.priority == 0 { i64::MAX } else { self.priority }
+    }
+}
+
+/// What remains of a pool that is left out: enough to recognise the addresses that Services hold from
+/// it. Nothing is given from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOutPool {
+    /// Its name.
+    pub name: String,
+    /// The entries that can be read.
+    pub ranges: Vec<IpRange>,
+    /// Whether there are others.
+    pub has_unreadable_entries: bool,
+}
+
+impl LeftOutPool {
+    /// Whether a readable entry contains the address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.ranges.iter().any(|range| range.contains(address))
+    }
+}
+
+/// A problem and the field it is in.
+pub(super) type Finding<P> = (String, P);
+
+/// The pool as far as it can be read, and everything that is wrong with it in itself.
+pub(super) fn parse(
+    pool: &IPAddressPool,
+    namespaces: &BTreeMap<String, Labels>,
+) -> (Pool, Vec<Finding<PoolProblem>>) {
+    let IPAddressPoolSpec { addresses, auto_assign, avoid_buggy_ips, service_allocation } = &pool.spec;
+    let mut findings = Vec::new();
+    let name = pool.metadata.name.clone().unwrap_or_default();
+    if name.is_empty() {
+        findings.push(("metadata.name".to_owned(), PoolProblem::MissingName));
+    }
+    if addresses.is_empty() {
+        findings.push(("spec.addresses".to_owned(), PoolProblem::NoPrefixes));
+    }
+    let mut ranges = Vec::new();
+    for (index, entry) in addresses.iter().enumerate() {
+        match entry.parse() {
+            Ok(range) => ranges.push(range),
+            Err(error) => {
+                findings.push((format!("spec.addresses[{index}]"), PoolProblem::InvalidEntry(error)));
+            }
+        }
+    }
+    let restriction = service_allocation.as_ref().map(|it| restrict(it, namespaces, &mut findings));
+    let pool =
+        Pool { name, ranges, auto_assign: *auto_assign, avoid_buggy_ips: *avoid_buggy_ips, restriction };
+    (pool, findings)
+}
+
+fn restrict(
+    allocation: &ServiceAllocation,
+    all_namespaces: &BTreeMap<String, Labels>,
+    findings: &mut Vec<Finding<PoolProblem>>,
+) -> Restriction {
+    let mut namespaces: BTreeSet<String> = allocation.namespaces.iter().cloned().collect();
+    if namespaces.len() < allocation.namespaces.len() {
+        findings.push(("spec.serviceAllocation.namespaces".to_owned(), PoolProblem::RepeatedNamespace));
+    }
+    let selectors = selectors(&allocation.namespace_selectors, SelectorField::Namespaces, findings);
+    let matching = all_namespaces.iter().filter(|(_, labels)| any_matches(&selectors, labels));
+    namespaces.extend(matching.map(|(name, _)| name.clone()));
+    let services = self::selectors(&allocation.service_selectors, SelectorField::Services, findings);
+    let everywhere = allocation.namespaces.is_empty() && allocation.namespace_selectors.is_empty();
+    Restriction {
+        priority: allocation.priority.unwrap_or_default(),
+        namespaces: (!everywhere).then_some(namespaces),
+        services,
+    }
+}
+
+fn selectors(
+    selectors: &[LabelSelector],
+    field: SelectorField,
+    findings: &mut Vec<Finding<PoolProblem>>,
+) -> Vec<Selector> {
+    let path = format!("spec.serviceAllocation.{}", field.name());
+    let repeated = repetitions(field.name(), selectors).into_iter().map(PoolProblem::Repeated);
+    findings.extend(repeated.map(|problem| (path.clone(), problem)));
+    let mut parsed = Vec::new();
+    for (index, selector) in selectors.iter().enumerate() {
+        match Selector::parse(selector) {
+            Ok(selector) => parsed.push(selector),
+            Err(error) => {
+                let problem = PoolProblem::InvalidSelector { field, selector: selector.clone(), error };
+                findings.push((format!("{path}[{index}]"), problem));
+            }
+        }
+    }
+    parsed
+}

@@ -1,0 +1,23 @@
+//! The decisions of FerroLB, as functions over plain values: no clock, socket, client or log.
+//!
+//! ```text
+//! Resources ──compile──▶ Config + diagnostics          config, admission, status
+//! Config + LoadBalancers + Held ──allocate──▶ outcomes   allocator        (controller)
+//! Config + LoadBalancers + members ──plan──▶ plans ──merge──▶ Announcements   planner   (speaker)
+//! ```
+//!
+//! A refusal is a value: [`allocator::Refusal`] says why an address was not given,
+//! [`planner::Withheld`] why a node does not announce. Their texts are MetalLB's.
+
+pub mod admission;
+pub mod allocator;
+pub mod config;
+pub mod node;
+pub mod planner;
+pub mod resources;
+pub mod selector;
+pub mod service;
+pub mod status;
+#[doc(hidden)]
+pub mod testing;
+mod text;

@@ -1,0 +1,286 @@
+//! What this node announces: for each Service a plan, and from all plans the announcements.
+//!
+//! ```text
+//! Config + nodes + members ─┐
+//! LoadBalancer (+ those it shares addresses with) ─▶ plan_service ─▶ ServicePlan ─┐
+//!                                                                                 ├─ merge ─▶ Announcements
+//! every other Service ────────────────────────────────────────────▶ ServicePlan ─┘
+//! ```
+//!
+//! Every node computes this from the same inputs and comes to the same owners ([`ownership`]). Which
+//! pool a Service's addresses come from is asked of the pools in force first; where none contains
+//! them, of the pools that are left out for an error ([`Config::pool_holding`]): so an address that is
+//! in use goes on being announced, by the advertisements that name the pool, while its pool is wrong.
+
+mod layer2;
+pub mod ownership;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+
+pub use self::layer2::{AddressPlan, Layer2Plan};
+use crate::config::{Config, Interfaces};
+use crate::node::Node;
+use crate::service::{LoadBalancer, ServiceKey};
+
+/// All that plans depend on besides the Service.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanInput<'a> {
+    /// The configuration in force.
+    pub config: &'a Config,
+    /// The nodes of the cluster.
+    pub nodes: &'a BTreeMap<String, Node>,
+    /// Nodes whose speaker is alive; this one is among them.
+    pub members: &'a BTreeSet<String>,
+    /// Name of this node.
+    pub this_node: &'a str,
+    /// Network interfaces of this node that can announce.
+    pub interfaces: &'a BTreeSet<String>,
+    /// Whether the exclude label of nodes is ignored.
+    pub ignore_exclude_label: bool,
+    /// Who has which address.
+    pub holders: &'a Holders<'a>,
+}
+
+/// Which Services hold an address. An address has one owner, however many Services share it, so each
+/// plan must know them all.
+#[derive(Clone, Debug, Default)]
+pub struct Holders<'a> {
+    by_address: BTreeMap<IpAddr, Vec<&'a LoadBalancer>>,
+}
+
+impl<'a> Holders<'a> {
+    /// Of all Services that this product handles.
+    pub fn new(services: impl IntoIterator<Item = &'a LoadBalancer>) -> Self {
+        let mut by_address: BTreeMap<IpAddr, Vec<&LoadBalancer>> = BTreeMap::new();
+        for service in services.into_iter().filter(|service| service.is_load_balancer) {
+            for address in service.ingress.addresses().unwrap_or_default() {
+                by_address.entry(address).or_default().push(service);
+            }
+        }
+        Self { by_address }
+    }
+
+    fn of(&self, address: IpAddr) -> &[&'a LoadBalancer] {
+        self.by_address.get(&address).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What this node does for one Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePlan {
+    /// The Service.
+    pub service: ServiceKey,
+    /// The pool that its addresses are from.
+    pub pool: Option<String>,
+    /// What is done by ARP and NDP, or why nothing is.
+    pub layer2: Result<Layer2Plan, Withheld>,
+}
+
+impl ServicePlan {
+    /// Addresses that this node announces, and where.
+    pub fn announced(&self) -> impl Iterator<Item = (IpAddr, &Interfaces)> {
+        let addresses = self.layer2.iter().flat_map(|plan| plan.addresses.iter());
+        addresses.filter_map(|(address, plan)| Some((*address, plan.decision.as_ref().ok()?)))
+    }
+
+    /// Why an address, or else the whole Service, is not announced from here.
+    pub fn withheld(&self) -> Option<&Withheld> {
+        match &self.layer2 {
+            Err(withheld) => Some(withheld),
+            Ok(plan) => plan.addresses.values().find_map(|it| it.decision.as_ref().err()),
+        }
+    }
+}
+
+/// Why this node does not announce an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// The Service is gone. (Known to whoever sees it go, never the result of a plan.)
+    ServiceDeleted,
+    /// The Service holds other addresses than before. (As above.)
+    AddressesChanged,
+    /// The Service is of another type.
+    NotLoadBalancer,
+    /// It has no address yet.
+    NoIp,
+    /// Its status holds something that is no address, such as a host name.
+    InvalidIp,
+    /// No pool contains all its addresses.
+    NotAllowedByPools,
+    /// None of its endpoints can serve, so nobody announces it.
+    NoServingEndpoints,
+    /// No advertisement of its pool is for it and this node.
+    NoMatchingAdvertisement,
+    /// It may share its address, and an advertisement selects Services: the two exclude each other.
+    SharedIpWithServiceSelector,
+    /// This node carries the exclude label.
+    NodeExcluded,
+    /// This node has no network.
+    NodeNetworkUnavailable,
+    /// Its traffic must arrive where its endpoints are, and none is here.
+    NoLocalEndpoints,
+    /// Another node owns the address, or none does.
+    NotElected {
+        /// Who does.
+        winner: Option<String>,
+    },
+    /// This node owns the address but has none of the interfaces it is to be announced on.
+    NoInterface {
+        /// Those interfaces.
+        wanted: BTreeSet<String>,
+    },
+}
+
+impl Withheld {
+    /// The value that logs show and people search for.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::ServiceDeleted => "serviceDeleted",
+            Self::AddressesChanged => "loadBalancerIPChanged",
+            Self::NotLoadBalancer => "notLoadBalancer",
+            Self::NoIp => "noIPAllocated",
+            Self::InvalidIp => "invalidIP",
+            Self::NotAllowedByPools => "ipNotAllowed",
+            Self::NoMatchingAdvertisement => "noMatchingAdvertisement",
+            Self::SharedIpWithServiceSelector => "sharedIPWithServiceSelector",
+            Self::NoServingEndpoints
+            | Self::NodeExcluded
+            | Self::NodeNetworkUnavailable
+            | Self::NoLocalEndpoints
+            | Self::NotElected { .. } => "notOwner",
+            Self::NoInterface { .. } => "announceFailed",
+        }
+    }
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ServiceDeleted => "the Service was deleted",
+            Self::AddressesChanged => "the Service has other addresses now",
+            Self::NotLoadBalancer => "the Service is not of type LoadBalancer",
+            Self::NoIp => "no address was given to the Service",
+            Self::InvalidIp => "the status of the Service holds something that is no IP address",
+            Self::NotAllowedByPools => "no IPAddressPool contains all addresses of the Service",
+            Self::NoServingEndpoints => "no endpoint of the Service can serve",
+            Self::NoMatchingAdvertisement => "no L2Advertisement is for this pool, Service and node",
+            Self::SharedIpWithServiceSelector => {
+                "the Service may share its address, which excludes advertisements with serviceSelectors"
+            }
+            Self::NodeExcluded => "the node carries the label that excludes it from load balancers",
+            Self::NodeNetworkUnavailable => "the network of the node is unavailable",
+            Self::NoLocalEndpoints => {
+                "externalTrafficPolicy is Local and the node has no endpoint that can serve"
+            }
+            Self::NotElected { winner: Some(winner) } => return write!(f, "node {winner} owns the address"),
+            Self::NotElected { winner: None } => "no node can own the address",
+            Self::NoInterface { wanted } => {
+                let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+                return write!(f, "the node has none of the interfaces {}", wanted.join(", "));
+            }
+        })
+    }
+}
+
+/// Decides what this node does for a Service.
+pub fn plan_service(input: &PlanInput<'_>, service: &LoadBalancer) -> ServicePlan {
+    let key = service.key.clone();
+    match locate(input.config, service) {
+        Ok((addresses, pool)) => ServicePlan {
+            service: key,
+            pool: Some(pool.to_owned()),
+            layer2: layer2::plan(input, service, &addresses, pool),
+        },
+        Err(withheld) => ServicePlan { service: key, pool: None, layer2: Err(withheld) },
+    }
+}
+
+/// The addresses of a Service and the pool that they are from.
+fn locate<'a>(config: &'a Config, service: &LoadBalancer) -> Result<(Vec<IpAddr>, &'a str), Withheld> {
+    if !service.is_load_balancer {
+        return Err(Withheld::NotLoadBalancer);
+    }
+    if service.ingress.is_empty() {
+        return Err(Withheld::NoIp);
+    }
+    let addresses = service.ingress.addresses().ok_or(Withheld::InvalidIp)?;
+    match config.pool_holding(&addresses, service.recorded_pool.as_deref()) {
+        Some(pool) => Ok((addresses, pool)),
+        None => Err(Withheld::NotAllowedByPools),
+    }
+}
+
+/// What this node puts on the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Announcements {
+    /// Addresses it answers for by ARP and NDP.
+    pub layer2: OwnedAddresses,
+}
+
+/// Addresses and the interfaces they are answered for on.
+pub type OwnedAddresses = BTreeMap<IpAddr, Interfaces>;
+
+/// Brings the plans of all Services together. An address that several of them share is announced on
+/// the interfaces of all.
+pub fn merge<'a>(plans: impl IntoIterator<Item = &'a ServicePlan>) -> Announcements {
+    let mut layer2 = OwnedAddresses::new();
+    for (address, interfaces) in plans.into_iter().flat_map(ServicePlan::announced) {
+        let merged = layer2.remove(&address).unwrap_or_else(Interfaces::none).union(interfaces);
+        layer2.insert(address, merged);
+    }
+    Announcements { layer2 }
+}
+
+/// An Event that a speaker records on a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// This node began to announce.
+    NodeAssigned {
+        /// Its name.
+        node: String,
+        /// `layer2`
+        protocol: &'static str,
+    },
+    /// This node owns an address but cannot announce it.
+    AnnounceFailed {
+        /// Its name.
+        node: String,
+        /// The address.
+        address: IpAddr,
+    },
+}
+
+/// Name of the layer 2 protocols (ARP and NDP) in Events, logs and metrics.
+pub const LAYER2: &str = "layer2";
+
+impl Event {
+    /// `reason` of the Event.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NodeAssigned { .. } => "nodeAssigned",
+            Self::AnnounceFailed { .. } => "announceFailed",
+        }
+    }
+
+    /// Whether its type is Warning rather than Normal.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::AnnounceFailed { .. })
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodeAssigned { node, protocol } => {
+                write!(f, "announcing from node \"{node}\" with protocol \"{protocol}\"")
+            }
+            Self::AnnounceFailed { node, address } => write!(
+                f,
+                "the interfaces specified by LB IP \"{address}\" doesn't exist in assigned node \"{node}\" with \
+                 protocol \"{LAYER2}\""
+            ),
+        }
+    }
+}

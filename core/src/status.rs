@@ -1,0 +1,88 @@
+//! What the product says of itself in the cluster, as values: the desired status of
+//! `ConfigurationState` and `ServiceL2Status`. Time is an argument, and moves only with a transition.
+
+use std::fmt::Write;
+
+use ferrolb_api::v1beta1::{
+    ConfigurationResult, ConfigurationStateStatus, ServiceL2InterfaceStatus, ServiceL2StatusStatus,
+};
+use ferrolb_api::well_known::configuration_state::{CONFIGURATION_ERROR, RECONCILED};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::config::{Diagnostic, Interfaces, Severity};
+use crate::planner::ServicePlan;
+
+/// The API server refuses longer messages of conditions.
+const MESSAGE_LIMIT: usize = 32768;
+
+/// The status of a process that compiled the configuration and found this.
+///
+/// `Invalid` while an object is left out; the message then has one line (or more) for each finding.
+/// What is merely unresolved does not make the configuration invalid: the message of the condition
+/// tells, the summary stays empty.
+pub fn configuration_state(
+    diagnostics: &[Diagnostic],
+    condition_type: &str,
+    now: Time,
+    previous: Option<&ConfigurationStateStatus>,
+) -> ConfigurationStateStatus {
+    let errors = texts(diagnostics, |severity| severity == Severity::Invalid);
+    let valid = errors.is_empty();
+    let message = if valid { texts(diagnostics, |_| true) } else { format!("configuration error: {errors}") };
+    let message = truncate(message);
+    let status = if valid { "True" } else { "False" };
+    let before = previous.and_then(|it| it.conditions.iter().find(|it| it.type_ == condition_type));
+    let last_transition_time = match before {
+        Some(before) if before.status == status => before.last_transition_time.clone(),
+        _ => now,
+    };
+    ConfigurationStateStatus {
+        result: Some(if valid { ConfigurationResult::Valid } else { ConfigurationResult::Invalid }),
+        error_summary: Some(if valid { String::new() } else { message.clone() }),
+        conditions: vec![Condition {
+            type_: condition_type.to_owned(),
+            status: status.to_owned(),
+            reason: if valid { RECONCILED } else { CONFIGURATION_ERROR }.to_owned(),
+            message,
+            last_transition_time,
+            observed_generation: None,
+        }],
+    }
+}
+
+fn texts(diagnostics: &[Diagnostic], wanted: impl Fn(Severity) -> bool) -> String {
+    let mut out = String::new();
+    for diagnostic in diagnostics.iter().filter(|it| wanted(it.severity())) {
+        let separator = if out.is_empty() { "" } else { "\n" };
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{separator}{diagnostic}");
+    }
+    out
+}
+
+fn truncate(mut message: String) -> String {
+    if message.len() > MESSAGE_LIMIT {
+        const MARK: &str = "\n…";
+        message.truncate(message.floor_char_boundary(MESSAGE_LIMIT - MARK.len()));
+        message.push_str(MARK);
+    }
+    message
+}
+
+/// What the speaker of a node says of a Service: nothing unless it announces it.
+pub fn service_l2_status(plan: &ServicePlan, node: &str) -> Option<ServiceL2StatusStatus> {
+    let announced: Vec<&Interfaces> = plan.announced().map(|(_, interfaces)| interfaces).collect();
+    let (first, rest) = announced.split_first()?;
+    let interfaces = rest.iter().fold((*first).clone(), |all, more| all.union(more));
+    Some(ServiceL2StatusStatus {
+        node: Some(node.to_owned()),
+        service_name: Some(plan.service.name.clone()),
+        service_namespace: Some(plan.service.namespace.clone()),
+        interfaces: match interfaces {
+            Interfaces::All => Vec::new(),
+            Interfaces::Named(names) => {
+                names.into_iter().map(|name| ServiceL2InterfaceStatus { name: Some(name) }).collect()
+            }
+        },
+    })
+}

@@ -1,0 +1,116 @@
+//! `allocate`, table by table: a world of pools and Services, passes, and the writes applied to the
+//! Services as the API server would.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod one;
+mod pools;
+mod several;
+
+use ferrolb_api::v1beta1::{IPAddressPool, ServiceAllocation};
+use ferrolb_core::allocator::{Allocation, Held, Outcome, PoolCounters, allocate};
+use ferrolb_core::config::{Config, compile};
+use ferrolb_core::resources::Resources;
+use ferrolb_core::service::ServiceKey;
+use ferrolb_core::testing::{ServiceBuilder, match_labels, pool, service};
+
+fn config(pools: impl IntoIterator<Item = IPAddressPool>) -> Config {
+    compile(&Resources::default().with_pools(pools)).config
+}
+
+fn restricted(
+    name: &str,
+    entry: &str,
+    namespace: Option<&str>,
+    team: Option<&str>,
+    priority: i64,
+) -> IPAddressPool {
+    let mut object = pool(name, &[entry]);
+    object.spec.service_allocation = Some(ServiceAllocation {
+        priority: Some(priority),
+        namespaces: namespace.map(ToOwned::to_owned).into_iter().collect(),
+        service_selectors: team.map(|team| match_labels(&[("team", team)])).into_iter().collect(),
+        ..Default::default()
+    });
+    object
+}
+
+fn on_request(name: &str, entries: &[&str]) -> IPAddressPool {
+    let mut object = pool(name, entries);
+    object.spec.auto_assign = false;
+    object
+}
+
+fn buggy(name: &str, entries: &[&str]) -> IPAddressPool {
+    let mut object = pool(name, entries);
+    object.spec.avoid_buggy_ips = true;
+    object
+}
+
+/// Services and what the controller remembers of them.
+#[derive(Default)]
+struct World {
+    services: Vec<ServiceBuilder>,
+    held: Held,
+}
+
+impl World {
+    fn with(services: impl IntoIterator<Item = ServiceBuilder>) -> Self {
+        Self { services: services.into_iter().collect(), held: Held::default() }
+    }
+
+    /// One pass; what it writes is seen by the next.
+    fn pass(&mut self, config: &Config) -> Allocation {
+        let services =
+            self.services.iter().map(|it| it.clone().lb()).map(|it| (it.key.clone(), it)).collect();
+        let allocation = allocate(config, &services, &self.held);
+        self.held.accept(&allocation);
+        for service in &mut self.services {
+            if let Some(write) = &allocation.outcomes[&service.clone().lb().key].write {
+                *service = service.clone().written(write);
+            }
+        }
+        allocation
+    }
+
+    /// Passes until nothing is written any more; what each Service has then.
+    fn settle(&mut self, config: &Config) -> Vec<String> {
+        for _ in 0..3 {
+            if self.pass(config).outcomes.values().all(|outcome| outcome.write.is_none()) {
+                return self.services.iter().map(|it| it.clone().lb().ingress.texts().join(" ")).collect();
+            }
+        }
+        panic!("the passes do not come to rest");
+    }
+
+    fn change(&mut self, index: usize, change: impl FnOnce(ServiceBuilder) -> ServiceBuilder) {
+        let service = self.services.remove(index);
+        self.services.insert(index, change(service));
+    }
+}
+
+/// "Warning reason: text" for each Event.
+fn events(outcome: &Outcome) -> Vec<String> {
+    let kind = |warning| if warning { "Warning" } else { "Normal" };
+    outcome.events.iter().map(|it| format!("{} {}: {it}", kind(it.is_warning()), it.reason())).collect()
+}
+
+fn dual_config() -> Config {
+    config([pool("pool5", &["1.2.3.0/31", "1000::/127"])])
+}
+
+const V6: &[&str] = &["fd00:96::1"];
+const DUAL: &[&str] = &["10.96.0.1", "fd00:96::1"];
+
+fn named(name: &str) -> ServiceBuilder {
+    service("ns", name)
+}
+
+fn asking(name: &str, address: &str) -> ServiceBuilder {
+    named(name).annotations(&[("metallb.io/loadBalancerIPs", address)])
+}
+
+fn why(allocation: &Allocation, name: &str) -> String {
+    let key = ServiceKey { namespace: "ns".to_owned(), name: name.to_owned() };
+    allocation.outcomes[&key].refusal.as_ref().map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,265 @@
+//! Table by table.
+
+use super::*;
+
+/// Of 10.20.30.1 iris2 comes first in rank, of .2 iris1.
+#[test]
+fn election_with_local_policy() {
+    let ready = |node| endpoint(node, Some(true), None);
+    let unready = |node| endpoint(node, Some(false), None);
+    let serving = |node| endpoint(node, Some(false), Some(true));
+    let one = |endpoints: Vec<_>, iris1, iris2| {
+        expect(&two().everywhere().service(holding(1).local(true).endpoints(endpoints)), iris1, iris2);
+    };
+    one(vec![unready("iris1"), unready("iris1")], "notOwner", "notOwner");
+    one(vec![ready("iris1"), serving("iris2")], "notOwner", "");
+    one(vec![unready("iris1"), unready("iris2")], "notOwner", "notOwner");
+    one(vec![ready("iris1"), unready("iris2")], "", "notOwner");
+    one(vec![ready("iris1"), ready("iris1"), ready("iris2")], "notOwner", "");
+    one(vec![ready("iris1"), ready("iris2"), ready("iris2")], "notOwner", "");
+    one(vec![ready("iris1"), unready("iris1"), ready("iris2")], "notOwner", "");
+    one(vec![], "notOwner", "notOwner");
+
+    let pair = |first: Vec<_>, second: Vec<_>| {
+        two()
+            .everywhere()
+            .service(holding(1).local(true).endpoints(first))
+            .service(holding(2).local(true).endpoints(second))
+    };
+    let both = || vec![ready("iris1"), ready("iris2")];
+    expect(&pair(both(), both()), "notOwner,", ",notOwner");
+    expect(&pair(both(), vec![ready("iris1"), unready("iris2")]), "notOwner,", ",notOwner");
+    let crossed = pair(vec![ready("iris2"), unready("iris1")], vec![ready("iris1"), unready("iris2")]);
+    expect(&crossed, "notOwner,", ",notOwner");
+}
+
+#[test]
+fn election_with_node_selection_and_exclusion() {
+    let svc = |local: bool, nodes: &[&str]| holding(1).local(local).ready_on(nodes);
+    let only = |node| two().ads([ad_on("a", node)]);
+    expect(&only("iris1").service(svc(false, &["iris1"])), "", "noMatchingAdvertisement");
+    expect(&only("iris1").service(svc(false, &["iris1", "iris2"])), "", "noMatchingAdvertisement");
+    let each = two().ads([ad_on("a", "iris1"), ad_on("b", "iris2")]);
+    expect(&each.service(svc(true, &["iris1"])), "", "notOwner");
+    expect(&only("iris2").service(svc(true, &["iris1"])), "noMatchingAdvertisement", "notOwner");
+    expect(&two().everywhere().excluded("iris2").service(svc(false, &["iris1"])), "", "notOwner");
+    let none = two().everywhere().excluded("iris1").excluded("iris2").service(svc(false, &["iris1"]));
+    expect(&none, "notOwner", "notOwner");
+    let mut ignored = two().everywhere().excluded("iris1").excluded("iris2").service(svc(true, &["iris1"]));
+    ignored.ignore_exclude_label = true;
+    expect(&ignored, "", "notOwner");
+    expect(
+        &only("ghost").service(svc(false, &["iris1"])),
+        "noMatchingAdvertisement",
+        "noMatchingAdvertisement",
+    );
+}
+
+#[test]
+fn the_reason_says_more_than_its_name() {
+    let withheld = |world: &World, node: &str| world.plans(node).pop_first().unwrap().1.withheld().cloned();
+    let base = || two().everywhere().service(holding(1).ready_on(&["iris1"]));
+    let winner = Some("iris2".to_owned());
+    assert_eq!(withheld(&base(), "iris1"), Some(Withheld::NotElected { winner }));
+    assert_eq!(withheld(&base().excluded("iris2"), "iris2"), Some(Withheld::NodeExcluded));
+    let mut cut = base();
+    cut.resources.nodes.insert("iris2".to_owned(), Node { network_unavailable: true, ..Node::default() });
+    assert_eq!(withheld(&cut, "iris2"), Some(Withheld::NodeNetworkUnavailable));
+    assert_eq!(withheld(&cut, "iris1"), None);
+    let local = two().everywhere().service(holding(1).local(true).ready_on(&["iris1"]));
+    assert_eq!(withheld(&local, "iris2"), Some(Withheld::NoLocalEndpoints));
+    let idle = two().everywhere().service(holding(1));
+    assert_eq!(withheld(&idle, "iris2"), Some(Withheld::NoServingEndpoints));
+    let mut alone = base();
+    alone.members = ["iris1".to_owned()].into();
+    assert_eq!(withheld(&alone, "iris1"), None);
+}
+
+#[test]
+fn services_that_are_not_announced_at_all() {
+    for (service, reason) in [
+        (holding(1).kind("ClusterIP"), "notLoadBalancer"),
+        (service("ns", "s"), "noIPAllocated"),
+        (service("ns", "s").holding(&["foo.bar.local"]), "invalidIP"),
+        (service("ns", "s").holding(&["10.20.30.1", "foo.bar.local"]), "invalidIP"),
+        (service("ns", "s").holding(&["10.20.31.1"]), "ipNotAllowed"),
+        (service("ns", "s").holding(&["10.20.30.1", "fd01::1"]), "ipNotAllowed"),
+    ] {
+        let world = two().everywhere().service(service.ready_on(&["iris1"]));
+        expect(&world, reason, reason);
+    }
+}
+
+#[test]
+fn service_selectors_and_sharing() {
+    let nginx = || holding(1).labels(&[("app", "nginx")]).ready_on(&["iris1"]);
+    let shared = || nginx().shared("key");
+    let deprecated = || nginx().annotations(&[("metallb.universe.tf/allow-shared-ip", "key")]);
+    let conflict = "sharedIPWithServiceSelector";
+    for (ads, service, on_iris2) in [
+        (vec![ad("a", |_| ())], nginx(), ""),
+        (vec![ad_for("a", &["nginx"])], nginx(), ""),
+        (vec![ad_for("a", &["apache"])], nginx(), "noMatchingAdvertisement"),
+        (vec![ad_for("a", &["apache", "nginx"])], nginx(), ""),
+        (vec![ad_for("a", &["nginx"])], shared(), conflict),
+        (vec![ad("a", |_| ())], shared(), ""),
+        (vec![ad_for("a", &["apache"])], shared(), "noMatchingAdvertisement"),
+        (vec![ad_for("a", &["nginx"])], deprecated(), conflict),
+        (vec![ad_for("a", &["nginx"]), ad("b", |_| ())], shared(), conflict),
+    ] {
+        assert_eq!(two().ads(ads).service(service).reasons("iris2"), on_iris2);
+    }
+    let mut right_service = ad_for("b", &["nginx"]);
+    right_service.spec.node_selectors = vec![match_labels(&[("name", "ghost")])];
+    let none = two().ads([ad_for("a", &["other"]), right_service]).service(nginx());
+    expect(&none, "noMatchingAdvertisement", "noMatchingAdvertisement");
+    let apart = || {
+        let (mut foo, mut bar) = (ad_for("foo", &["foo"]), ad_for("bar", &["bar"]));
+        foo.spec.node_selectors = vec![match_labels(&[("name", "iris1")])];
+        bar.spec.node_selectors = vec![match_labels(&[("name", "iris2")])];
+        two().ads([foo, bar])
+    };
+    let app = |name| holding(1).labels(&[("app", name)]).ready_on(&["iris1"]);
+    expect(&apart().service(app("foo")), "", "noMatchingAdvertisement");
+    expect(&apart().service(app("bar")), "noMatchingAdvertisement", "");
+}
+
+#[test]
+fn interfaces_are_united_and_must_exist() {
+    let on = |name: &str, interfaces: &[&str]| {
+        let interfaces = interfaces.iter().map(|it| (*it).to_owned()).collect();
+        ad(name, |it| it.interfaces = interfaces)
+    };
+    for (ads, expected) in [
+        (vec![on("a", &[])], r#"{10.20.30.1: All}"#),
+        (
+            vec![on("a", &["eth0", "eth1"]), on("b", &["eth0", "eth2"])],
+            r#"{10.20.30.1: Named({"eth0", "eth1", "eth2"})}"#,
+        ),
+        (vec![on("a", &["eth0", "eth1"]), on("b", &[])], r#"{10.20.30.1: All}"#),
+        (vec![on("a", &["eth7"])], "{}"),
+    ] {
+        let world = two().ads(ads).service(holding(1).ready_on(&["iris1"]));
+        assert_eq!(format!("{:?}", world.announcements("iris2").layer2), expected);
+        assert_eq!(world.reasons("iris1"), "notOwner", "interfaces are no matter of the election");
+    }
+    let world = two().ads([on("a", &["eth7"])]).service(holding(1).ready_on(&["iris1"]));
+    assert_eq!(world.reasons("iris2"), "announceFailed");
+    // Interfaces count where the advertisement does.
+    let mut elsewhere = on("b", &["eth1"]);
+    elsewhere.spec.node_selectors = vec![match_labels(&[("name", "iris1")])];
+    let world = two().ads([on("a", &["eth0"]), elsewhere]).service(holding(1).ready_on(&["iris1"]));
+    assert_eq!(format!("{:?}", world.announcements("iris2").layer2), r#"{10.20.30.1: Named({"eth0"})}"#);
+}
+
+#[test]
+fn preferences() {
+    let prefer = |weight, node: &str| PreferredNode { weight, preference: match_labels(&[("name", node)]) };
+    let four = || World::new(&["edge-a", "edge-b", "worker-a", "worker-b"]);
+    let svc = || holding(1).ready_on(&["worker-b"]);
+    let edge_a = four().ads([ad("a", |it| it.preferred_node_selectors = vec![prefer(100, "edge-a")])]);
+    assert_eq!(edge_a.service(svc()).announcers(), "edge-a");
+    let several = four().ads([
+        ad("ad1", |it| {
+            it.node_selectors = vec![match_labels(&[("name", "edge-a")])];
+            it.preferred_node_selectors = vec![prefer(100, "edge-a")];
+        }),
+        ad("ad2", |_| ()),
+        ad("ad3", |it| {
+            it.service_selectors = vec![match_labels(&[("app", "other")])];
+            it.preferred_node_selectors = vec![prefer(1000, "worker-a")];
+        }),
+    ]);
+    assert_eq!(several.service(svc()).announcers(), "edge-a");
+    let edges = || {
+        four().ads([ad("a", |it| {
+            it.preferred_node_selectors = vec![prefer(50, "edge-a"), prefer(50, "edge-b")]
+        })])
+    };
+    let mut without_a = edges().service(svc());
+    without_a.members.remove("edge-a");
+    assert_eq!(without_a.announcers(), "edge-b");
+    assert_eq!(edges().service(svc()).announcers(), "edge-b", "a tie goes by digest");
+    // Scores of several advertisements add up: a=100, b=50.
+    let sum = four().ads([
+        ad("a", |it| it.preferred_node_selectors = vec![prefer(70, "edge-a")]),
+        ad("b", |it| it.preferred_node_selectors = vec![prefer(30, "edge-a"), prefer(90, "edge-b")]),
+    ]);
+    assert_eq!(sum.service(svc()).announcers(), "edge-a");
+}
+
+#[test]
+fn every_address_has_one_announcer_and_both_nodes_get_some() {
+    let mut world = two().everywhere();
+    for last in 1..=255 {
+        world = world.service(holding(last).ready_on(&["iris1"]));
+    }
+    let (a, b) = (world.announcements("iris1").layer2, world.announcements("iris2").layer2);
+    assert_eq!(a.len() + b.len(), 255);
+    assert!(a.keys().all(|address| !b.contains_key(address)));
+    assert!(!a.is_empty() && !b.is_empty());
+}
+
+#[test]
+fn a_shared_address_is_decided_once() {
+    let local = |name: &str, nodes: &[&str]| {
+        service("ns", name).holding(&["10.20.30.1"]).shared("k").local(true).ready_on(nodes)
+    };
+    let three = || World::new(&["iris1", "iris2", "iris3"]).everywhere();
+    let overlap = three().service(local("a", &["iris1", "iris2"])).service(local("b", &["iris1", "iris3"]));
+    assert_eq!(overlap.announcers(), "iris1");
+    assert_eq!(overlap.reasons("iris1"), ",");
+    // No node in common: one of them all the same, and the plan says that somebody loses.
+    let disjoint = three().service(local("a", &["iris1"])).service(local("b", &["iris2"]));
+    assert_eq!(disjoint.announcers(), "iris2");
+    let plans = disjoint.plans("iris2");
+    let contested = plans.values().flat_map(|plan| plan.layer2.as_ref().unwrap().addresses.values());
+    assert!(
+        contested.map(|it| it.owner.as_ref().unwrap()).all(|owner| owner.contested && owner.node == "iris2")
+    );
+    assert_eq!(disjoint.reasons("iris1"), "notOwner,notOwner");
+    // Who has no endpoints has no say.
+    let idle = three().service(local("a", &["iris1"])).service(local("b", &[]));
+    assert_eq!(idle.announcers(), "iris1");
+}
+
+#[test]
+fn addresses_of_a_pool_that_is_left_out_go_on() {
+    let mut world = two().ads([ad("a", |it| it.ip_address_pools = vec!["default".to_owned()])]);
+    world.resources = world.resources.with_pools([pool("default", &["10.20.30.9-10.20.30.1"])]);
+    assert!(world.config().pools().is_empty());
+    let world = world.service(holding(1).from_pool("default").ready_on(&["iris1"]));
+    expect(&world, "notOwner", "");
+    let world = world.service(holding(2).from_pool("deleted").ready_on(&["iris1"]));
+    expect(&world, "notOwner,ipNotAllowed", ",ipNotAllowed");
+}
+
+#[test]
+fn statuses_and_events() {
+    let world = two()
+        .ads([ad("a", |it| it.interfaces = vec!["eth1".to_owned(), "eth0".to_owned()])])
+        .service(holding(1).ready_on(&["iris1"]));
+    let plan = |node| world.plans(node).pop_first().unwrap().1;
+    let status = service_l2_status(&plan("iris2"), "iris2").unwrap();
+    assert_eq!(status.node.as_deref(), Some("iris2"));
+    assert_eq!(
+        (status.service_namespace.as_deref(), status.service_name.as_deref()),
+        (Some("ns"), Some("s1"))
+    );
+    let names: Vec<_> = status.interfaces.iter().map(|it| it.name.as_deref().unwrap()).collect();
+    assert_eq!(names, ["eth0", "eth1"]);
+    assert_eq!(service_l2_status(&plan("iris1"), "iris1"), None);
+    let all = two().everywhere().service(holding(1).ready_on(&["iris1"]));
+    let plan = all.plans("iris2").pop_first().unwrap().1;
+    assert_eq!(service_l2_status(&plan, "iris2").unwrap().interfaces, []);
+
+    let assigned = Event::NodeAssigned { node: "iris2".to_owned(), protocol: LAYER2 };
+    assert_eq!((assigned.reason(), assigned.is_warning()), ("nodeAssigned", false));
+    assert_eq!(assigned.to_string(), r#"announcing from node "iris2" with protocol "layer2""#);
+    let failed = Event::AnnounceFailed { node: "iris2".to_owned(), address: "10.20.30.1".parse().unwrap() };
+    assert_eq!((failed.reason(), failed.is_warning()), ("announceFailed", true));
+    assert_eq!(
+        failed.to_string(),
+        r#"the interfaces specified by LB IP "10.20.30.1" doesn't exist in assigned node "iris2" with protocol "layer2""#
+    );
+}

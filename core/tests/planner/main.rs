@@ -1,0 +1,132 @@
+//! `plan_service`: who announces what, seen from every node.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cases;
+mod laws;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ferrolb_api::v1beta1::{L2Advertisement, L2AdvertisementSpec, PreferredNode};
+use ferrolb_core::config::{Config, compile};
+use ferrolb_core::node::Node;
+use ferrolb_core::planner::{
+    Announcements, Event, Holders, LAYER2, PlanInput, ServicePlan, Withheld, merge, plan_service,
+};
+use ferrolb_core::resources::Resources;
+use ferrolb_core::service::{LoadBalancer, ServiceKey};
+use ferrolb_core::status::service_l2_status;
+use ferrolb_core::testing::{
+    ServiceBuilder, endpoint, l2_advertisement, labels, match_labels, node, pool, service,
+};
+use proptest::prelude::*;
+
+/// A cluster as every speaker sees it.
+struct World {
+    resources: Resources,
+    members: BTreeSet<String>,
+    interfaces: BTreeSet<String>,
+    ignore_exclude_label: bool,
+    services: Vec<LoadBalancer>,
+}
+
+impl World {
+    fn new(nodes: &[&str]) -> Self {
+        Self {
+            resources: Resources::default()
+                .with_pools([pool("default", &["10.20.30.0/24", "fd00::/120"])])
+                .with_nodes(nodes.iter().map(|name| node(name, &[("name", name)]))),
+            members: nodes.iter().map(|name| (*name).to_owned()).collect(),
+            interfaces: ["eth0", "eth1"].map(str::to_owned).into(),
+            ignore_exclude_label: false,
+            services: Vec::new(),
+        }
+    }
+
+    fn ads(mut self, ads: impl IntoIterator<Item = L2Advertisement>) -> Self {
+        self.resources = self.resources.with_l2_advertisements(ads);
+        self
+    }
+
+    fn everywhere(self) -> Self {
+        self.ads([ad("all", |_| ())])
+    }
+
+    fn label(mut self, name: &str, pairs: &[(&str, &str)]) -> Self {
+        self.resources.nodes.get_mut(name).unwrap().labels.extend(labels(pairs));
+        self
+    }
+
+    fn excluded(self, name: &str) -> Self {
+        self.label(name, &[("node.kubernetes.io/exclude-from-external-load-balancers", "")])
+    }
+
+    fn service(mut self, service: ServiceBuilder) -> Self {
+        self.services.push(service.lb());
+        self
+    }
+
+    fn config(&self) -> Config {
+        compile(&self.resources).config
+    }
+
+    fn plans(&self, this_node: &str) -> BTreeMap<ServiceKey, ServicePlan> {
+        let config = self.config();
+        let holders = Holders::new(&self.services);
+        let input = PlanInput {
+            config: &config,
+            nodes: &self.resources.nodes,
+            members: &self.members,
+            this_node,
+            interfaces: &self.interfaces,
+            ignore_exclude_label: self.ignore_exclude_label,
+            holders: &holders,
+        };
+        self.services.iter().map(|it| (it.key.clone(), plan_service(&input, it))).collect()
+    }
+
+    fn announcements(&self, this_node: &str) -> Announcements {
+        merge(self.plans(this_node).values())
+    }
+
+    /// For each Service, in order: "" if this node announces all its addresses, else the reason.
+    fn reasons(&self, this_node: &str) -> String {
+        let plans = self.plans(this_node);
+        let reason = |it: &LoadBalancer| plans[&it.key].withheld().map_or("", Withheld::reason);
+        self.services.iter().map(reason).collect::<Vec<_>>().join(",")
+    }
+
+    /// Nodes that announce something.
+    fn announcers(&self) -> String {
+        let nodes = self.members.iter().filter(|node| !self.announcements(node).layer2.is_empty());
+        nodes.cloned().collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn ad(name: &str, change: impl FnOnce(&mut L2AdvertisementSpec)) -> L2Advertisement {
+    let mut spec = L2AdvertisementSpec::default();
+    change(&mut spec);
+    l2_advertisement(name, spec)
+}
+
+fn ad_on(name: &str, node: &str) -> L2Advertisement {
+    ad(name, |it| it.node_selectors = vec![match_labels(&[("name", node)])])
+}
+
+fn ad_for(name: &str, apps: &[&str]) -> L2Advertisement {
+    ad(name, |it| it.service_selectors = apps.iter().map(|app| match_labels(&[("app", app)])).collect())
+}
+
+/// A Service that holds 10.20.30.`last`.
+fn holding(last: u8) -> ServiceBuilder {
+    service("ns", &format!("s{last}")).holding(&[&format!("10.20.30.{last}")])
+}
+
+fn two() -> World {
+    World::new(&["iris1", "iris2"])
+}
+
+#[track_caller]
+fn expect(world: &World, iris1: &str, iris2: &str) {
+    assert_eq!((world.reasons("iris1").as_str(), world.reasons("iris2").as_str()), (iris1, iris2));
+}

@@ -1,0 +1,100 @@
+//! Wrong configuration: refused where it is applied, named where it got in, and never in the way of what
+//! works.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{ADDRESS, NAMESPACE, NODES, Product, text, until};
+
+const DENIED: &str = r#"admission webhook "ipaddresspoolvalidationwebhook.metallb.io" denied the request: "#;
+const INVERTED: &str = r#"parsing address pool bad: invalid CIDR "192.168.10.220-192.168.10.200" in pool "bad": invalid IP range "192.168.10.220-192.168.10.200": start IP "192.168.10.220" is after the end IP "192.168.10.200""#;
+
+fn pool(name: &str, addresses: &str) -> String {
+    format!(
+        "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {{name: {name}, namespace: {NAMESPACE}}}\nspec: {{addresses: [{addresses}]}}\n"
+    )
+}
+
+#[test]
+fn the_webhook_refuses_wrong_pools_with_the_known_text() {
+    let product = Product::ready();
+    let refusal = product.lab.apply(&pool("bad", "192.168.10.220-192.168.10.200")).unwrap_err().to_string();
+    assert!(refusal.contains(&format!("{DENIED}{INVERTED}")), "{refusal}");
+    let refusal = product.lab.apply(&pool("overlap", "192.168.10.210/32")).unwrap_err().to_string();
+    let overlap = r#"CIDR "192.168.10.210/32" in pool "overlap" overlaps with already defined CIDR "#;
+    assert!(refusal.contains(&format!("{DENIED}{overlap}")), "{refusal}");
+    let pools = product.items(&["-n", NAMESPACE, "ipaddresspools"]);
+    assert_eq!(pools.len(), 1, "{pools:?}");
+}
+
+#[test]
+fn a_wrong_pool_that_got_in_is_left_out_and_named_and_all_else_works() {
+    let product = Product::ready();
+    let configuration = "validatingwebhookconfiguration/metallb-webhook-configuration";
+    // Nothing refuses while the operator is away and the configuration is deleted.
+    let operator = ["-n", NAMESPACE, "scale", "deployment/metallb-operator-controller-manager"];
+    product.kubectl(&[&operator[..], &["--replicas=0"]].concat());
+    until("the operator's pod is gone", Duration::from_secs(60), || {
+        let pods = product.items(&["-n", NAMESPACE, "pods", "-l", "control-plane=controller-manager"]);
+        if pods.is_empty() { Ok(()) } else { Err(format!("{} pods", pods.len())) }
+    });
+    product.kubectl(&["delete", configuration]);
+    product.lab.apply(&pool("bad", "192.168.10.220-192.168.10.200")).unwrap();
+    until("every ConfigurationState is Invalid and says why", Duration::from_secs(30), || {
+        states(&product, |result, summary| result == "Invalid" && summary.contains(INVERTED))
+    });
+    assert_eq!(product.curl().map(drop), Ok(()));
+    let service = product.get(&["-n", "demo", "service", "hello-lb"]).unwrap();
+    assert_eq!(service["status"]["loadBalancer"]["ingress"][0]["ip"], ADDRESS);
+    // Another Service still gets an address from the pool that is right.
+    let second = "apiVersion: v1\nkind: Service\nmetadata: {name: second, namespace: demo}\nspec: {type: LoadBalancer, selector: {app.kubernetes.io/name: hello}, ports: [{port: 80, targetPort: http}]}\n";
+    product.lab.apply(second).unwrap();
+    let address = until("the second Service has an address", Duration::from_secs(30), || {
+        let service = product.get(&["-n", "demo", "service", "second"])?;
+        service["status"]["loadBalancer"]["ingress"][0]["ip"]
+            .as_str()
+            .map(ToOwned::to_owned)
+            .ok_or_else(|| service["status"].to_string())
+    });
+    until("the second Service answers", Duration::from_secs(30), || {
+        let url = format!("http://{address}/hostname");
+        product.lab.curl("client", &url).map_err(|error| error.to_string())
+    });
+    product.lab.delete(second).unwrap();
+
+    product.lab.apply(&pool("bad", "192.168.10.230-192.168.10.235")).unwrap();
+    until("every ConfigurationState is Valid again", Duration::from_secs(30), || {
+        states(&product, |result, summary| result == "Valid" && summary.is_empty())
+    });
+    product.kubectl(&["-n", NAMESPACE, "delete", "ipaddresspool", "bad"]);
+    product.kubectl(&[&operator[..], &["--replicas=1"]].concat());
+    until("the webhook refuses again", Duration::from_secs(60), || {
+        match product.lab.apply(&pool("bad", "192.168.10.220-192.168.10.200")) {
+            Err(error) if error.to_string().contains(INVERTED) => Ok(()),
+            Err(error) => Err(error.to_string()),
+            Ok(_) => {
+                product.kubectl(&["-n", NAMESPACE, "delete", "ipaddresspool", "bad"]);
+                Err("the wrong pool was accepted".to_owned())
+            }
+        }
+    });
+    product.wait_available(Duration::from_secs(60));
+}
+
+/// Whether the states of all processes are there and as they should be.
+fn states(product: &Product, good: impl Fn(&str, &str) -> bool) -> Result<(), String> {
+    let items = product.items(&["-n", NAMESPACE, "configurationstates"]);
+    let names: Vec<String> = items.iter().map(|item| text(&item["metadata"]["name"])).collect();
+    let speakers = NODES.map(|node| format!("speaker-{node}"));
+    let complete = speakers.iter().chain(["controller".to_owned()].iter()).all(|name| names.contains(name));
+    let as_wanted = items
+        .iter()
+        .all(|item| good(&text(&item["status"]["result"]), &text(&item["status"]["errorSummary"])));
+    if complete && as_wanted {
+        return Ok(());
+    }
+    let shown: Vec<String> =
+        items.iter().map(|item| format!("{}: {}", item["metadata"]["name"], item["status"])).collect();
+    Err(shown.join("\n"))
+}

@@ -1,0 +1,215 @@
+//! What the tests of the product share: the lab with the product in it, waits on conditions, and what is
+//! printed when one of them fails.
+
+#![expect(dead_code, unreachable_pub, reason = "each test file is a crate and uses a part of this")]
+
+use std::fmt::Display;
+use std::time::{Duration, Instant};
+
+use ferrolb_e2e::Lab;
+use ferrolb_e2e::layout::Layout;
+use ferrolb_e2e::progress::Progress;
+use serde_json::Value;
+
+pub mod arp;
+
+/// Namespace of the product.
+pub const NAMESPACE: &str = "metallb-system";
+/// Address of the demo's Service.
+pub const ADDRESS: &str = "192.168.10.200";
+/// An address of the pool that no Service has.
+pub const UNUSED: &str = "192.168.10.219";
+/// Where announcing nodes are (the control plane carries the exclude label).
+pub const WORKERS: [&str; 2] = ["k8s-node-1", "k8s-node-2"];
+/// All nodes.
+pub const NODES: [&str; 3] = ["k8s-master-1", "k8s-node-1", "k8s-node-2"];
+
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/samples");
+
+/// The running product, with the samples applied and the Service reachable.
+pub struct Product {
+    pub lab: Lab,
+}
+
+impl Product {
+    /// The lab that is up, with the product and the demo's objects in it.
+    pub fn ready() -> Self {
+        let product = Self::installed();
+        for file in ["ipaddresspool.yaml", "l2advertisement.yaml", "hello.yaml", "hello-lb.yaml"] {
+            product.apply_sample(file);
+        }
+        product.kubectl(&["-n", "demo", "rollout", "status", "deployment/hello", "--timeout=120s"]);
+        until("the Service answers", Duration::from_secs(60), || product.curl());
+        until("a ServiceL2Status", Duration::from_secs(30), || product.owner());
+        product
+    }
+
+    /// The lab that is up, with the product available and nothing else.
+    pub fn installed() -> Self {
+        let lab = Lab::open(&Layout::from_env()).unwrap_or_else(|error| {
+            panic!("{error}\nThese tests need the lab with the product: hack/test, or hack/lab up && hack/image && hack/lab install")
+        });
+        let product = Self { lab };
+        product.apply_sample("metallb.yaml");
+        product.wait_available(Duration::from_secs(120));
+        product
+    }
+
+    pub fn wait_available(&self, limit: Duration) {
+        until("MetalLB is Available", limit, || {
+            let metallb = self.get(&["-n", NAMESPACE, "metallb", "metallb"])?;
+            match condition(&metallb, "Available") {
+                Some("True") => Ok(()),
+                _ => Err(metallb["status"].to_string()),
+            }
+        });
+    }
+
+    pub fn apply_sample(&self, file: &str) {
+        self.kubectl(&["apply", "-f", &format!("{SAMPLES}/{file}")]);
+    }
+
+    /// kubectl that must succeed.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        self.lab.kubectl(arguments).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub fn get(&self, arguments: &[&str]) -> Result<Value, String> {
+        self.lab.get_json(arguments).map_err(|error| error.to_string())
+    }
+
+    pub fn items(&self, arguments: &[&str]) -> Vec<Value> {
+        let list = self.get(arguments).unwrap_or_else(|error| panic!("{error}"));
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// One request of the client to the demo's Service; what answered.
+    pub fn curl(&self) -> Result<String, String> {
+        let client = self.lab.host("client").map_err(|error| error.to_string())?;
+        let url = format!("http://{ADDRESS}/hostname");
+        client.curl(&url, Duration::from_secs(2)).map_err(|error| error.to_string())
+    }
+
+    /// The node that says it announces the demo's Service.
+    pub fn owner(&self) -> Result<String, String> {
+        let statuses = self.get(&["-n", NAMESPACE, "servicel2statuses"])?;
+        let items = statuses["items"].as_array().cloned().unwrap_or_default();
+        let of_demo: Vec<&str> = items
+            .iter()
+            .filter(|item| item["status"]["serviceName"] == "hello-lb")
+            .filter_map(|item| item["status"]["node"].as_str())
+            .collect();
+        match of_demo.as_slice() {
+            [node] => Ok((*node).to_owned()),
+            other => Err(format!("ServiceL2Status of {other:?}")),
+        }
+    }
+
+    /// The product's pods.
+    pub fn pods(&self) -> Vec<Value> {
+        self.items(&["-n", NAMESPACE, "pods"])
+    }
+
+    /// How often each container of the product was restarted, by pod.
+    pub fn restarts(&self) -> Vec<(String, i64)> {
+        let restarts = |pod: &Value| {
+            let statuses = pod["status"]["containerStatuses"].as_array().cloned().unwrap_or_default();
+            statuses.iter().filter_map(|status| status["restartCount"].as_i64()).sum()
+        };
+        self.pods().iter().map(|pod| (text(&pod["metadata"]["name"]), restarts(pod))).collect()
+    }
+
+    pub fn wait_nodes_ready(&self) {
+        until("all nodes Ready", Duration::from_secs(90), || {
+            let ready = self.lab.ready_nodes().map_err(|error| error.to_string())?;
+            if ready.len() == NODES.len() { Ok(()) } else { Err(format!("Ready: {ready:?}")) }
+        });
+    }
+
+    pub fn wait_pods_ready(&self) {
+        until("all pods of the product Ready", Duration::from_secs(120), || {
+            let pods = self.get(&["-n", NAMESPACE, "pods"])?;
+            let pods = pods["items"].as_array().cloned().unwrap_or_default();
+            let unready: Vec<String> = pods
+                .iter()
+                .filter(|pod| condition(pod, "Ready") != Some("True"))
+                .map(|pod| text(&pod["metadata"]["name"]))
+                .collect();
+            if unready.is_empty() { Ok(()) } else { Err(format!("not Ready: {unready:?}")) }
+        });
+    }
+}
+
+/// On failure, what explains it.
+impl Drop for Product {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let show = |title: &str, arguments: &[&str]| {
+            let output = self.lab.kubectl(arguments).unwrap_or_else(|error| error.to_string());
+            eprintln!("--- {title}\n{output}");
+        };
+        show("nodes", &["get", "nodes", "-o", "wide"]);
+        show("pods", &["get", "pods", "-A", "-o", "wide"]);
+        show("services", &["get", "services", "-A", "-o", "wide"]);
+        let kinds = "metallbs,ipaddresspools,l2advertisements,configurationstates,servicel2statuses";
+        show("our objects", &["-n", NAMESPACE, "get", kinds, "-o", "wide"]);
+        show("conditions", &["-n", NAMESPACE, "get", "metallb", "metallb", "-o", "jsonpath={.status}"]);
+        show("events", &["get", "events", "-A", "--sort-by=.lastTimestamp"]);
+        for component in ["operator", "controller", "speaker", "webhook-server"] {
+            let selector = format!("component={component}");
+            show(
+                &format!("log of {component}"),
+                &["-n", NAMESPACE, "logs", "-l", &selector, "--tail=40", "--prefix"],
+            );
+        }
+        // The next test begins with everything healed.
+        let _ = self.lab.heal_all(&Progress::quiet());
+    }
+}
+
+/// Looks at a condition until it holds; fails the test with the last reason why not.
+pub fn until<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let begin = Instant::now();
+    loop {
+        match look() {
+            Ok(value) => return value,
+            Err(seen) => assert!(
+                begin.elapsed() < limit,
+                "waited {} s for: {what}\nlast seen: {seen}",
+                begin.elapsed().as_secs()
+            ),
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Looks for a while and fails as soon as something does not hold.
+pub fn throughout(what: &str, time: Duration, mut look: impl FnMut() -> Result<(), String>) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        if let Err(seen) = look() {
+            panic!(
+                "did not hold throughout, after {:.1} s: {what}\nseen: {seen}",
+                begin.elapsed().as_secs_f64()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The status of a condition.
+pub fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a str> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    conditions.iter().find(|it| it["type"] == type_)?["status"].as_str()
+}
+
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// A figure for the reader of the test's output.
+pub fn measured(what: &str, value: impl Display) {
+    println!("measured: {what}: {value}");
+}

@@ -1,0 +1,21 @@
+//! The operator: one `MetalLB` object in, the installed product out.
+//!
+//! ```text
+//! watches → Reconciler::pass ─┬ platform  what is there, and the writes (the only I/O)
+//!                             ├ render    what must be there (pure)
+//!                             ├ drift     the difference (pure)
+//!                             └ status    what to say of it (pure)
+//! ```
+
+pub mod drift;
+pub mod image;
+mod platform;
+mod reconcile;
+pub mod render;
+mod run;
+pub mod status;
+
+pub use run::{Args, run};
+
+/// Version of the product, as image tags and labels spell it.
+pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));

@@ -1,0 +1,199 @@
+//! What must exist for a `MetalLB` object: the whole list of operands, or why there is none.
+//!
+//! Inputs: the object, the installation's [`Settings`], and [`Observed`], the few facts of the cluster
+//! that operands are made from. Output: typed [`Object`]s in the order in which they are applied. The
+//! same list drives apply, drift repair and pruning; the operator's own rights are the union of what
+//! the list grants ([`rbac::operator`]). Labels tell the operator's objects from everybody else's.
+
+mod controller;
+mod object;
+mod pod;
+pub mod rbac;
+mod speaker;
+mod webhook;
+
+use std::collections::BTreeMap;
+
+use ferrolb_api::v1beta1::MetalLB;
+use ferrolb_api::well_known::{self, component, label};
+use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube::core::Resource;
+
+pub(crate) use object::for_each_kind;
+pub use object::{Kind, Object, ObjectKey, Scope};
+
+use crate::image::ImageReference;
+
+/// What is the same for every `MetalLB` object of an installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Namespace of the operator and of its operands.
+    pub namespace: String,
+    /// The one image of all processes.
+    pub image: ImageReference,
+    /// Version of the product, for labels.
+    pub version: String,
+}
+
+/// Facts of the cluster that operands are made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Uid of the CRD `metallbs.metallb.io`, which owns cluster-scoped operands. Unknown outside a
+    /// cluster; operands then have no owner.
+    pub crd_uid: Option<String>,
+    /// Key of the speakers' membership traffic. Without one its Secret is not rendered: keys are made
+    /// where randomness is, and never change.
+    pub memberlist_key: Option<String>,
+}
+
+/// Which BGP implementation was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The speaker's own.
+    Native,
+    /// FRR in the speaker's pod; the native one does its work.
+    Frr,
+    /// A frr-k8s that the operator installs; the native one does its work.
+    FrrK8s,
+}
+
+impl Backend {
+    /// The backend of an object, which is native unless it names another.
+    pub fn of(metallb: &MetalLB) -> Result<Self, Refusal> {
+        match metallb.spec.bgp_backend.as_deref() {
+            None | Some("" | "native") => Ok(Self::Native),
+            Some("frr") => Ok(Self::Frr),
+            Some("frr-k8s") => Ok(Self::FrrK8s),
+            Some("frr-k8s-external") => Err(Refusal::ExternalBackend),
+            Some(other) => Err(Refusal::UnknownBackend(other.into())),
+        }
+    }
+
+    /// The value of `spec.bgpBackend`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Frr => "frr",
+            Self::FrrK8s => "frr-k8s",
+        }
+    }
+}
+
+/// Why nothing is rendered: the object asks for what cannot be done. What is installed stays.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A frr-k8s installed by others.
+    #[error(
+        "bgpBackend frr-k8s-external is not supported: the speaker talks BGP itself; use native, frr or frr-k8s"
+    )]
+    ExternalBackend,
+    /// A word that is no backend.
+    #[error("invalid BGP Backend, must be one of native, frr, frr-k8s, frr-k8s-external")]
+    UnknownBackend(String),
+    /// The API server would refuse the pods.
+    #[error("{0} effect must be NoExecute when tolerationSeconds is set")]
+    TolerationSeconds(&'static str),
+}
+
+/// All operands of `metallb`, in the order in which they are applied.
+pub fn render(metallb: &MetalLB, settings: &Settings, observed: &Observed) -> Result<Vec<Object>, Refusal> {
+    Backend::of(metallb)?;
+    check_tolerations("SpeakerToleration", &metallb.spec.speaker_tolerations)?;
+    check_tolerations("ControllerToleration", &metallb.spec.controller_tolerations)?;
+    let context = Context { metallb, settings, observed };
+    let mut objects = rbac::operands(&context);
+    objects.extend(speaker::configuration(&context));
+    objects.extend([
+        webhook::service(&context).into(),
+        controller::deployment(&context).into(),
+        webhook::deployment(&context).into(),
+        speaker::daemon_set(&context).into(),
+        webhook::registration(&context).into(),
+    ]);
+    Ok(objects)
+}
+
+/// Labels that every operand carries and that no object of others does: what the operator watches and
+/// what it may delete.
+pub fn owned_labels(namespace: &str) -> BTreeMap<String, String> {
+    labels([(label::MANAGED_BY, label::MANAGED_BY_OPERATOR), (label::INSTANCE, namespace)])
+}
+
+fn check_tolerations(list: &'static str, tolerations: &[Toleration]) -> Result<(), Refusal> {
+    let refused = |t: &Toleration| t.toleration_seconds.is_some() && t.effect.as_deref() != Some("NoExecute");
+    if tolerations.iter().any(refused) { Err(Refusal::TolerationSeconds(list)) } else { Ok(()) }
+}
+
+fn labels<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+/// What every part of the rendering needs.
+struct Context<'a> {
+    metallb: &'a MetalLB,
+    settings: &'a Settings,
+    observed: &'a Observed,
+}
+
+impl Context<'_> {
+    /// Metadata of a namespaced operand: owned by the `MetalLB` object.
+    fn namespaced(&self, name: &str, component: &str) -> ObjectMeta {
+        let owner = self.metallb.metadata.uid.as_ref().map(|uid| OwnerReference {
+            api_version: MetalLB::api_version(&()).into_owned(),
+            kind: MetalLB::kind(&()).into_owned(),
+            name: well_known::object::METALLB.into(),
+            uid: uid.clone(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        });
+        ObjectMeta {
+            namespace: Some(self.settings.namespace.clone()),
+            ..self.metadata(name, component, owner)
+        }
+    }
+
+    /// Metadata of a cluster-scoped operand. A namespaced owner would be an error to the garbage
+    /// collector, so the CRD owns it: when that goes, the whole product goes.
+    fn cluster_scoped(&self, name: &str, component: &str) -> ObjectMeta {
+        let owner = self.observed.crd_uid.as_ref().map(|uid| OwnerReference {
+            api_version: "apiextensions.k8s.io/v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            name: well_known::object::METALLB_CRD.into(),
+            uid: uid.clone(),
+            ..Default::default()
+        });
+        self.metadata(name, component, owner)
+    }
+
+    fn metadata(&self, name: &str, component: &str, owner: Option<OwnerReference>) -> ObjectMeta {
+        let mut labels = owned_labels(&self.settings.namespace);
+        labels.extend(pod_labels(component));
+        labels.insert(label::VERSION.into(), self.settings.version.clone());
+        ObjectMeta {
+            name: Some(name.into()),
+            labels: Some(labels),
+            owner_references: owner.map(|owner| vec![owner]),
+            ..Default::default()
+        }
+    }
+}
+
+/// Labels of the pods of a component, by which its workload selects them. Selectors cannot be changed
+/// once a workload exists, so nothing may be added here.
+fn pod_labels(component: &str) -> BTreeMap<String, String> {
+    labels([(label::APP, label::APP_VALUE), (label::COMPONENT, component)])
+}
+
+fn pod_selector(component: &str) -> LabelSelector {
+    LabelSelector { match_labels: Some(pod_labels(component)), ..Default::default() }
+}
+
+/// Seconds until a Deployment that does not get ahead says so, and the `MetalLB` object with it.
+const PROGRESS_DEADLINE: i32 = 120;
+
+/// The three processes that the operator installs.
+const COMPONENTS: [&str; 3] = [component::CONTROLLER, component::SPEAKER, component::WEBHOOK];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! Accounts and rights: of each operand, what its process asks of the API server and no more; of the
+//! operator, what it does itself and everything it grants (the API server lets nobody grant more).
+
+use ferrolb_api::well_known::{GROUP, component, label, object};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::object::{Kind, Object, Scope};
+use super::{COMPONENTS, Context, labels};
+
+const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Rights of one process.
+struct Rights {
+    /// On cluster-scoped objects and in every namespace.
+    cluster: Vec<PolicyRule>,
+    /// In the product's namespace.
+    own: Vec<PolicyRule>,
+}
+
+/// ServiceAccounts, roles and bindings of the operands.
+pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
+    let namespace = &context.settings.namespace;
+    COMPONENTS
+        .iter()
+        .flat_map(|component| {
+            let (account, rights) = of_component(component);
+            // Cluster-scoped names carry the namespace, as in MetalLB: metallb-system:controller.
+            let global = format!("{namespace}:{component}");
+            account_with_rights(
+                Names { namespace, account, role: account, cluster_role: &global },
+                rights,
+                context.namespaced(account, component),
+                context.cluster_scoped(&global, component),
+            )
+        })
+        .collect()
+}
+
+/// ServiceAccount, roles and bindings of the operator in `namespace`: applied by whoever installs it.
+pub fn operator(namespace: &str) -> Vec<Object> {
+    let mut rights = operator_itself();
+    for component in COMPONENTS {
+        let granted = of_component(component).1;
+        add_missing(&mut rights.cluster, granted.cluster);
+        add_missing(&mut rights.own, granted.own);
+    }
+    let labels = labels([(label::APP, label::APP_VALUE), (label::COMPONENT, "operator")]);
+    let metadata = ObjectMeta { labels: Some(labels), ..Default::default() };
+    let names = Names {
+        namespace,
+        account: object::OPERATOR_ACCOUNT,
+        role: object::OPERATOR_ROLE,
+        cluster_role: object::OPERATOR_ROLE,
+    };
+    account_with_rights(
+        names,
+        rights,
+        ObjectMeta { namespace: Some(namespace.into()), ..metadata.clone() },
+        metadata,
+    )
+}
+
+fn add_missing(rules: &mut Vec<PolicyRule>, more: Vec<PolicyRule>) {
+    for rule in more {
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+}
+
+fn of_component(component: &str) -> (&'static str, Rights) {
+    match component {
+        component::CONTROLLER => (object::CONTROLLER, controller()),
+        component::SPEAKER => (object::SPEAKER, speaker()),
+        _ => (object::WEBHOOK, webhook()),
+    }
+}
+
+fn controller() -> Rights {
+    Rights {
+        cluster: vec![
+            rule("", &["namespaces", "services"], READ),
+            rule("", &["services/status"], &["patch", "update"]),
+            events(),
+            token_reviews(),
+            access_reviews(),
+        ],
+        own: vec![
+            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, &["ipaddresspools/status"], &["patch", "update"]),
+            rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
+            // The owner of its ConfigurationState is its own pod.
+            rule("", &["pods"], &["get"]),
+            new_leases(),
+            lease(object::CONTROLLER_LEASE),
+        ],
+    }
+}
+
+fn speaker() -> Rights {
+    Rights {
+        cluster: vec![
+            rule("", &["nodes", "services"], READ),
+            rule("discovery.k8s.io", &["endpointslices"], READ),
+            events(),
+            token_reviews(),
+            access_reviews(),
+        ],
+        own: vec![
+            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
+            rule(GROUP, &["servicel2statuses", "servicel2statuses/status"], WRITE),
+            // The other speakers' addresses.
+            rule("", &["pods"], READ),
+        ],
+    }
+}
+
+fn webhook() -> Rights {
+    Rights {
+        cluster: vec![
+            named(
+                rule(
+                    "admissionregistration.k8s.io",
+                    &["validatingwebhookconfigurations"],
+                    &["get", "list", "patch", "watch"],
+                ),
+                object::WEBHOOK_CONFIGURATION,
+            ),
+            rule("", &["namespaces", "nodes"], READ),
+            token_reviews(),
+            access_reviews(),
+        ],
+        own: vec![
+            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule("", &["secrets"], &["create"]),
+            named(
+                rule("", &["secrets"], &["get", "list", "patch", "update", "watch"]),
+                object::WEBHOOK_SECRET,
+            ),
+        ],
+    }
+}
+
+/// What the operator does itself. The kinds that it applies, watches and prunes come from
+/// [`Kind::ALL`].
+fn operator_itself() -> Rights {
+    let mut cluster = vec![
+        named(rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get"]), object::METALLB_CRD),
+        token_reviews(),
+        access_reviews(),
+    ];
+    let mut own = vec![
+        rule(GROUP, &["metallbs"], READ),
+        rule(GROUP, &["metallbs/status"], &["patch", "update"]),
+        // Where owner references are policed, blocking the owner's deletion needs this.
+        rule(GROUP, &["metallbs/finalizers"], &["update"]),
+        // Its own pod, for the image that the operands get too.
+        rule("", &["pods"], &["get"]),
+        new_leases(),
+        lease(object::OPERATOR_LEASE),
+    ];
+    for kind in Kind::ALL {
+        let resource = kind.api_resource();
+        let rule = rule(&resource.group, &[&resource.plural], WRITE);
+        match kind.scope() {
+            Scope::Cluster => cluster.push(rule),
+            Scope::Namespaced => own.push(rule),
+        }
+    }
+    Rights { cluster, own }
+}
+
+struct Names<'a> {
+    namespace: &'a str,
+    account: &'a str,
+    role: &'a str,
+    cluster_role: &'a str,
+}
+
+fn account_with_rights(
+    names: Names<'_>,
+    rights: Rights,
+    own: ObjectMeta,
+    cluster: ObjectMeta,
+) -> Vec<Object> {
+    let binding =
+        |role: &str| if role == object::OPERATOR_ROLE { object::OPERATOR_BINDING } else { role }.to_owned();
+    let named = |metadata: &ObjectMeta, name: String| ObjectMeta { name: Some(name), ..metadata.clone() };
+    let subjects = vec![Subject {
+        kind: "ServiceAccount".into(),
+        name: names.account.into(),
+        namespace: Some(names.namespace.into()),
+        ..Default::default()
+    }];
+    vec![
+        ServiceAccount { metadata: named(&own, names.account.into()), ..Default::default() }.into(),
+        Role { metadata: named(&own, names.role.into()), rules: Some(rights.own) }.into(),
+        RoleBinding {
+            metadata: named(&own, binding(names.role)),
+            role_ref: role_ref("Role", names.role),
+            subjects: Some(subjects.clone()),
+        }
+        .into(),
+        ClusterRole {
+            metadata: named(&cluster, names.cluster_role.into()),
+            rules: Some(rights.cluster),
+            ..Default::default()
+        }
+        .into(),
+        ClusterRoleBinding {
+            metadata: named(&cluster, binding(names.cluster_role)),
+            role_ref: role_ref("ClusterRole", names.cluster_role),
+            subjects: Some(subjects),
+        }
+        .into(),
+    ]
+}
+
+fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef { api_group: Some(RBAC_GROUP.into()), kind: kind.into(), name: name.into() }
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    PolicyRule {
+        api_groups: Some(vec![group.into()]),
+        resources: Some(owned(resources)),
+        verbs: owned(verbs),
+        ..Default::default()
+    }
+}
+
+fn named(rule: PolicyRule, name: &str) -> PolicyRule {
+    PolicyRule { resource_names: Some(vec![name.into()]), ..rule }
+}
+
+fn events() -> PolicyRule {
+    rule("", &["events"], &["create", "patch"])
+}
+
+/// Creation cannot be limited by name.
+fn new_leases() -> PolicyRule {
+    rule("coordination.k8s.io", &["leases"], &["create"])
+}
+
+fn lease(name: &str) -> PolicyRule {
+    named(rule("coordination.k8s.io", &["leases"], &["get", "update"]), name)
+}
+
+/// The metrics port asks the API server who its client is …
+fn token_reviews() -> PolicyRule {
+    rule("authentication.k8s.io", &["tokenreviews"], &["create"])
+}
+
+/// … and whether it may.
+fn access_reviews() -> PolicyRule {
+    rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"])
+}

@@ -1,0 +1,167 @@
+//! The speakers: one pod on every node, in the node's network, with raw sockets as its one privilege;
+//! and what they read: the membership key and the interfaces that never announce.
+
+use std::collections::BTreeMap;
+
+use ferrolb_api::well_known::{component, object, port};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, ConfigMapVolumeSource, ContainerPort, PodSecurityContext, PodSpec, Secret, SecretVolumeSource,
+    Toleration, Volume, VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::{Context, Object, pod, pod_selector};
+
+const KEY_VOLUME: &str = "memberlist";
+const KEY_PATH: &str = "/etc/ml_secret_key";
+const EXCLUDE_PATH: &str = "/etc/metallb";
+
+/// Where a process in the node's network answers probes: its other addresses are the node's.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// Interfaces that belong to container networks, as regular expressions.
+const NEVER_ANNOUNCE: [&str; 14] = [
+    "^docker.*",
+    "^cbr.*",
+    "^dummy.*",
+    "^virbr.*",
+    "^lxcbr.*",
+    "^veth.*",
+    "^lo$",
+    "^cali.*",
+    "^tunl.*",
+    "^flannel.*",
+    "^kube-ipvs.*",
+    "^cni.*",
+    "^nodelocaldns.*",
+    "^lxc.*",
+];
+
+/// What the speakers' pods mount.
+pub(super) fn configuration(context: &Context<'_>) -> Vec<Object> {
+    let mut exclude = String::from("announcedInterfacesToExclude:\n");
+    for pattern in NEVER_ANNOUNCE {
+        exclude.push_str(&format!("- {pattern}\n"));
+    }
+    let mut objects = vec![
+        ConfigMap {
+            metadata: context.namespaced(object::EXCLUDE_L2, component::SPEAKER),
+            data: Some(BTreeMap::from([(object::EXCLUDE_L2_KEY.into(), exclude)])),
+            ..Default::default()
+        }
+        .into(),
+    ];
+    objects.extend(context.observed.memberlist_key.as_ref().map(|key| {
+        let key = ByteString(key.clone().into_bytes());
+        Object::from(Secret {
+            metadata: context.namespaced(object::MEMBERLIST_SECRET, component::SPEAKER),
+            data: Some(BTreeMap::from([(object::MEMBERLIST_SECRET_KEY.into(), key)])),
+            type_: Some("Opaque".into()),
+            ..Default::default()
+        })
+    }));
+    objects
+}
+
+pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
+    let spec = &context.metallb.spec;
+    let member_labels = format!("app=metallb,component={}", component::SPEAKER);
+    let mut container = pod::container(
+        context,
+        pod::Process {
+            name: "speaker",
+            command: "/speaker",
+            env: vec![
+                pod::field("METALLB_NODE_NAME", "spec.nodeName"),
+                pod::field("METALLB_HOST", "status.hostIP"),
+                pod::field("METALLB_ML_BIND_ADDR", "status.podIP"),
+                pod::value("METALLB_ML_BIND_PORT", &port::MEMBERLIST.to_string()),
+                pod::value("METALLB_ML_LABELS", &member_labels),
+                pod::value("METALLB_ML_SECRET_KEY_PATH", KEY_PATH),
+            ],
+            args: [vec![format!("--health-probe-address={LOOPBACK}")], pod::load_balancer_class(context)]
+                .concat(),
+            ports: vec![ContainerPort {
+                name: Some("memberlist-udp".into()),
+                container_port: port::MEMBERLIST.into(),
+                protocol: Some("UDP".into()),
+                ..Default::default()
+            }],
+            probe_host: Some(LOOPBACK),
+            capability: Some("NET_RAW"),
+        },
+    );
+    container.volume_mounts =
+        Some(vec![mount(KEY_VOLUME, KEY_PATH), mount(object::EXCLUDE_L2, EXCLUDE_PATH)]);
+    let pod = PodSpec {
+        service_account_name: Some(object::SPEAKER.into()),
+        host_network: Some(true),
+        containers: vec![container],
+        volumes: Some(vec![
+            Volume {
+                name: KEY_VOLUME.into(),
+                secret: Some(SecretVolumeSource {
+                    secret_name: Some(object::MEMBERLIST_SECRET.into()),
+                    default_mode: Some(0o400),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            },
+            Volume {
+                name: object::EXCLUDE_L2.into(),
+                config_map: Some(ConfigMapVolumeSource {
+                    name: object::EXCLUDE_L2.into(),
+                    default_mode: Some(0o400),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            },
+        ]),
+        node_selector: pod::linux_nodes(&spec.node_selector),
+        tolerations: Some(tolerations(&spec.speaker_tolerations)),
+        // An added capability is effective for uid 0 only; everything else is dropped.
+        security_context: Some(PodSecurityContext {
+            run_as_user: Some(0),
+            run_as_group: Some(0),
+            seccomp_profile: Some(pod::runtime_default()),
+            ..Default::default()
+        }),
+        termination_grace_period_seconds: Some(10),
+        ..Default::default()
+    };
+    DaemonSet {
+        metadata: context.namespaced(object::SPEAKER, component::SPEAKER),
+        spec: DaemonSetSpec {
+            revision_history_limit: Some(3),
+            selector: pod_selector(component::SPEAKER),
+            template: pod::template(component::SPEAKER, spec.speaker_config.as_ref(), pod),
+            update_strategy: Some(DaemonSetUpdateStrategy {
+                type_: Some("RollingUpdate".into()),
+                rolling_update: Some(RollingUpdateDaemonSet {
+                    max_unavailable: Some(IntOrString::Int(1)),
+                    ..Default::default()
+                }),
+            }),
+            ..Default::default()
+        },
+        status: None,
+    }
+}
+
+/// Control plane nodes announce too, unless they are labelled otherwise; then what was asked for.
+fn tolerations(asked: &[Toleration]) -> Vec<Toleration> {
+    let built_in = ["node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"];
+    let built_in = built_in.map(|key| Toleration {
+        key: Some(key.into()),
+        operator: Some("Exists".into()),
+        effect: Some("NoSchedule".into()),
+        ..Default::default()
+    });
+    built_in.into_iter().chain(asked.iter().cloned()).collect()
+}
+
+fn mount(volume: &str, path: &str) -> VolumeMount {
+    VolumeMount { name: volume.into(), mount_path: path.into(), read_only: Some(true), ..Default::default() }
+}

@@ -1,0 +1,235 @@
+//! Golden files are blessed with `INSTA_UPDATE=always cargo test -p ferrolb-operator`.
+
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn settings() -> Settings {
+    Settings {
+        namespace: "metallb-system".into(),
+        image: "ferrolb.io/ferrolb:v0.1.0".parse().unwrap(),
+        version: "v0.1.0".into(),
+    }
+}
+
+fn observed() -> Observed {
+    Observed { crd_uid: Some("crd-uid".into()), memberlist_key: Some("key".into()) }
+}
+
+fn metallb(spec: Value) -> MetalLB {
+    serde_json::from_value(json!({
+        "apiVersion": "metallb.io/v1beta1",
+        "kind": "MetalLB",
+        "metadata": {"name": "metallb", "namespace": "metallb-system", "uid": "cr-uid"},
+        "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn every_field() -> MetalLB {
+    let config = |name: &str| {
+        json!({
+            "priorityClassName": format!("{name}-priority"),
+            "runtimeClassName": format!("{name}-runtime"),
+            "annotations": {"example.com/who": name, "prometheus.io/scrape": "false"},
+            "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 10, "preference": {"matchExpressions": [{"key": name, "operator": "Exists"}]}},
+            ]}},
+            "resources": {"limits": {"cpu": "100m"}},
+        })
+    };
+    metallb(json!({
+        "bgpBackend": "native",
+        "logLevel": "debug",
+        "loadBalancerClass": "example.com/metallb",
+        "nodeSelector": {"worker": "true"},
+        "controllerNodeSelector": {"infra": "true"},
+        "speakerTolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}],
+        "controllerTolerations": [{"key": "b", "operator": "Exists"}],
+        "speakerConfig": config("speaker"),
+        "controllerConfig": config("controller"),
+    }))
+}
+
+/// Objects for which every property below must hold.
+fn matrix() -> Vec<MetalLB> {
+    let mut matrix = vec![metallb(json!({})), every_field()];
+    matrix.extend(["native", "frr", "frr-k8s"].map(|backend| metallb(json!({"bgpBackend": backend}))));
+    matrix
+}
+
+fn rendered(metallb: &MetalLB) -> Vec<Object> {
+    render(metallb, &settings(), &observed()).unwrap()
+}
+
+fn pods(objects: &[Object]) -> Vec<PodSpec> {
+    let template = |object: &Object| match object {
+        Object::Deployment(deployment) => deployment.spec.template.spec.clone(),
+        Object::DaemonSet(daemon_set) => daemon_set.spec.template.spec.clone(),
+        _ => None,
+    };
+    objects.iter().filter_map(template).collect()
+}
+
+#[test]
+fn a_plain_object_renders_as_in_the_golden_file() {
+    let values: Vec<Value> = rendered(&metallb(json!({}))).iter().map(Object::to_value).collect();
+    insta::assert_yaml_snapshot!("plain", values);
+}
+
+#[test]
+fn every_field_has_its_effect() {
+    let objects = rendered(&every_field());
+    let workloads: Vec<Value> = objects
+        .iter()
+        .filter(|object| matches!(object.kind(), Kind::Deployment | Kind::DaemonSet))
+        .map(Object::to_value)
+        .collect();
+    insta::assert_yaml_snapshot!("every_field", workloads);
+}
+
+#[test]
+fn containers_have_no_privilege_but_the_speakers_raw_sockets() {
+    for metallb in matrix() {
+        let pods = pods(&rendered(&metallb));
+        assert_eq!(pods.len(), 3);
+        for pod in pods {
+            assert_eq!((pod.host_pid, pod.host_ipc), (None, None));
+            let speaker = pod.host_network == Some(true);
+            assert_eq!(pod.security_context.clone().unwrap().run_as_non_root, (!speaker).then_some(true));
+            for container in pod.containers.iter().chain(pod.init_containers.iter().flatten()) {
+                let context = container.security_context.clone().unwrap();
+                let capabilities = context.capabilities.unwrap();
+                let allowed = speaker.then(|| vec!["NET_RAW".to_owned()]);
+                assert_eq!(capabilities.add, allowed, "{}", container.name);
+                assert_eq!(capabilities.drop, Some(vec!["ALL".into()]), "{}", container.name);
+                assert_eq!(context.allow_privilege_escalation, Some(false), "{}", container.name);
+                assert_eq!(context.read_only_root_filesystem, Some(true), "{}", container.name);
+                assert_eq!(context.privileged, None, "{}", container.name);
+                assert_eq!(container.image.as_deref(), Some("ferrolb.io/ferrolb:v0.1.0"));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_object_can_be_found_again_and_has_an_owner_that_can_own_it() {
+    for metallb in matrix() {
+        for object in rendered(&metallb) {
+            let metadata = object.metadata();
+            for (key, value) in owned_labels("metallb-system") {
+                assert_eq!(metadata.labels.as_ref().unwrap().get(&key), Some(&value), "{}", object.key());
+            }
+            let owners = metadata.owner_references.clone().unwrap();
+            let owner = (owners.len(), owners[0].kind.as_str(), owners[0].uid.as_str());
+            match object.kind().scope() {
+                Scope::Namespaced => {
+                    assert_eq!(metadata.namespace.as_deref(), Some("metallb-system"));
+                    assert_eq!(owner, (1, "MetalLB", "cr-uid"), "{}", object.key());
+                }
+                Scope::Cluster => {
+                    assert_eq!(metadata.namespace, None);
+                    assert_eq!(owner, (1, "CustomResourceDefinition", "crd-uid"), "{}", object.key());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_are_unique_and_every_kind_is_rendered() {
+    let objects = rendered(&metallb(json!({})));
+    let mut keys: Vec<_> = objects.iter().map(Object::key).collect();
+    keys.sort();
+    let mut kinds: Vec<_> = keys.iter().map(|key| key.kind).collect();
+    keys.dedup();
+    assert_eq!(keys.len(), objects.len());
+    kinds.dedup();
+    assert_eq!(kinds, Kind::ALL, "a kind that is not rendered needs no watch and no rights");
+}
+
+#[test]
+fn selectors_match_the_pods_and_never_change() {
+    for metallb in matrix() {
+        for object in rendered(&metallb) {
+            let (selector, template) = match object {
+                Object::Deployment(deployment) => (deployment.spec.selector, deployment.spec.template),
+                Object::DaemonSet(daemon_set) => (daemon_set.spec.selector, daemon_set.spec.template),
+                _ => continue,
+            };
+            let selector = selector.match_labels.unwrap();
+            assert_eq!(selector.keys().collect::<Vec<_>>(), ["app", "component"]);
+            assert_eq!(Some(selector), template.metadata.unwrap().labels);
+        }
+    }
+}
+
+#[test]
+fn the_operator_holds_every_right_that_it_grants() {
+    let rules = |objects: &[Object], scope: Scope| -> Vec<PolicyRule> {
+        let of = |object: &Object| match object {
+            Object::ClusterRole(role) if scope == Scope::Cluster => role.rules.clone(),
+            Object::Role(role) if scope == Scope::Namespaced => role.rules.clone(),
+            _ => None,
+        };
+        objects.iter().filter_map(of).flatten().collect()
+    };
+    let own = rbac::operator("metallb-system");
+    let granted = rendered(&metallb(json!({})));
+    for scope in [Scope::Cluster, Scope::Namespaced] {
+        let held = rules(&own, scope);
+        for rule in rules(&granted, scope) {
+            assert!(held.contains(&rule), "{rule:?}");
+        }
+    }
+}
+
+#[test]
+fn no_rule_is_a_wildcard_and_no_secret_is_readable_in_other_namespaces() {
+    let mut objects = rendered(&metallb(json!({})));
+    objects.extend(rbac::operator("metallb-system"));
+    for object in objects {
+        let (rules, everywhere) = match &object {
+            Object::ClusterRole(role) => (role.rules.clone(), true),
+            Object::Role(role) => (role.rules.clone(), false),
+            _ => continue,
+        };
+        for rule in rules.unwrap() {
+            let text = serde_json::to_string(&rule).unwrap();
+            assert!(!text.contains('*'), "{}: {text}", object.key());
+            assert!(!(everywhere && text.contains("secrets")), "{}: {text}", object.key());
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let brief = json!([{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 5}]);
+    let table = [
+        (json!({"bgpBackend": "frr-k8s-external"}), Refusal::ExternalBackend),
+        (json!({"bgpBackend": "quagga"}), Refusal::UnknownBackend("quagga".into())),
+        (json!({"speakerTolerations": brief}), Refusal::TolerationSeconds("SpeakerToleration")),
+        (json!({"controllerTolerations": brief}), Refusal::TolerationSeconds("ControllerToleration")),
+    ];
+    for (spec, refusal) in table {
+        assert_eq!(render(&metallb(spec.clone()), &settings(), &observed()), Err(refusal), "{spec}");
+    }
+}
+
+#[test]
+fn without_a_key_its_secret_is_left_out_and_without_a_cluster_nobody_owns() {
+    let mut metallb = metallb(json!({}));
+    metallb.metadata.uid = None;
+    let objects = render(&metallb, &settings(), &Observed::default()).unwrap();
+    assert!(objects.iter().all(|object| object.kind() != Kind::Secret));
+    assert!(objects.iter().all(|object| object.metadata().owner_references.is_none()));
+}
+
+#[test]
+fn the_ca_bundle_is_left_to_the_webhook() {
+    let objects = rendered(&metallb(json!({})));
+    let registration = objects.iter().find(|o| o.kind() == Kind::ValidatingWebhookConfiguration).unwrap();
+    assert!(!registration.to_value().to_string().contains("caBundle"));
+}

@@ -1,0 +1,136 @@
+//! The webhook: two replicas apart from each other, the Service in front of them, and the registration
+//! by which the API server asks them.
+
+use ferrolb_api::well_known::{self, component, object, port};
+use k8s_openapi::api::admissionregistration::v1::{
+    RuleWithOperations, ServiceReference, ValidatingWebhook, ValidatingWebhookConfiguration,
+    WebhookClientConfig,
+};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
+use k8s_openapi::api::core::v1::{
+    Affinity, PodAffinityTerm, PodAntiAffinity, PodSpec, Service, ServicePort, ServiceSpec,
+    WeightedPodAffinityTerm,
+};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::{Context, pod, pod_labels, pod_selector};
+
+/// Kinds that are reviewed: name of the webhook, resource.
+const REVIEWED: [(&str, &str); 2] = [
+    ("ipaddresspoolvalidationwebhook.metallb.io", "ipaddresspool"),
+    ("l2advertisementvalidationwebhook.metallb.io", "l2advertisement"),
+];
+
+/// The webhook runs where the controller may: it was part of it in MetalLB.
+pub(super) fn deployment(context: &Context<'_>) -> Deployment {
+    let spec = &context.metallb.spec;
+    let container = pod::container(
+        context,
+        pod::Process {
+            name: "webhook-server",
+            command: "/webhook",
+            env: Vec::new(),
+            args: Vec::new(),
+            ports: vec![pod::tcp_port("webhook", port::WEBHOOK)],
+            probe_host: None,
+            capability: None,
+        },
+    );
+    let pod = PodSpec {
+        service_account_name: Some(object::WEBHOOK.into()),
+        containers: vec![container],
+        affinity: Some(apart()),
+        node_selector: pod::linux_nodes(&spec.controller_node_selector),
+        tolerations: pod::unless_empty(&spec.controller_tolerations),
+        security_context: Some(pod::unprivileged()),
+        termination_grace_period_seconds: Some(15),
+        ..Default::default()
+    };
+    Deployment {
+        metadata: context.namespaced(object::WEBHOOK, component::WEBHOOK),
+        spec: DeploymentSpec {
+            replicas: Some(2),
+            revision_history_limit: Some(3),
+            progress_deadline_seconds: Some(super::PROGRESS_DEADLINE),
+            strategy: Some(DeploymentStrategy {
+                type_: Some("RollingUpdate".into()),
+                rolling_update: Some(RollingUpdateDeployment {
+                    max_surge: Some(IntOrString::Int(1)),
+                    max_unavailable: Some(IntOrString::Int(0)),
+                }),
+            }),
+            selector: pod_selector(component::WEBHOOK),
+            template: pod::template(component::WEBHOOK, None, pod),
+            ..Default::default()
+        },
+        status: None,
+    }
+}
+
+/// A preference only: on a single node both replicas run side by side.
+fn apart() -> Affinity {
+    Affinity {
+        pod_anti_affinity: Some(PodAntiAffinity {
+            preferred_during_scheduling_ignored_during_execution: Some(vec![WeightedPodAffinityTerm {
+                weight: 100,
+                pod_affinity_term: PodAffinityTerm {
+                    label_selector: Some(pod_selector(component::WEBHOOK)),
+                    topology_key: "kubernetes.io/hostname".into(),
+                    ..Default::default()
+                },
+            }]),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+pub(super) fn service(context: &Context<'_>) -> Service {
+    Service {
+        metadata: context.namespaced(object::WEBHOOK_SERVICE, component::WEBHOOK),
+        spec: Some(ServiceSpec {
+            ip_family_policy: Some("PreferDualStack".into()),
+            ports: Some(vec![ServicePort {
+                name: Some("webhook".into()),
+                port: 443,
+                target_port: Some(IntOrString::Int(port::WEBHOOK.into())),
+                protocol: Some("TCP".into()),
+                ..Default::default()
+            }]),
+            selector: Some(pod_labels(component::WEBHOOK)),
+            ..Default::default()
+        }),
+        status: None,
+    }
+}
+
+/// Without `caBundle`: that field belongs to the webhook, which makes the certificate.
+pub(super) fn registration(context: &Context<'_>) -> ValidatingWebhookConfiguration {
+    let webhooks = REVIEWED.map(|(name, singular)| ValidatingWebhook {
+        name: name.into(),
+        admission_review_versions: vec!["v1".into()],
+        client_config: WebhookClientConfig {
+            service: Some(ServiceReference {
+                name: object::WEBHOOK_SERVICE.into(),
+                namespace: context.settings.namespace.clone(),
+                path: Some(format!("/validate-metallb-io-v1beta1-{singular}")),
+                port: Some(443),
+            }),
+            ..Default::default()
+        },
+        failure_policy: Some("Fail".into()),
+        side_effects: "None".into(),
+        rules: Some(vec![RuleWithOperations {
+            api_groups: Some(vec![well_known::GROUP.into()]),
+            api_versions: Some(vec!["v1beta1".into()]),
+            operations: Some(vec!["CREATE".into(), "UPDATE".into()]),
+            resources: Some(vec![format!("{singular}s")]),
+            ..Default::default()
+        }]),
+        ..Default::default()
+    });
+    ValidatingWebhookConfiguration {
+        metadata: context.cluster_scoped(object::WEBHOOK_CONFIGURATION, component::WEBHOOK),
+        webhooks: Some(webhooks.into()),
+    }
+}

@@ -1,0 +1,197 @@
+//! An API server of one process: lists, watches, server-side apply (as a merge), deletes, and a record
+//! of every write. No schema, no rights, no garbage collector.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// The API server.
+#[derive(Clone)]
+pub(crate) struct Api {
+    state: Arc<Mutex<Objects>>,
+    newest: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Objects {
+    /// By path, as in `/api/v1/namespaces/n/configmaps/name`.
+    by_path: BTreeMap<String, Value>,
+    version: u64,
+    /// Every change: version, collection, watch event.
+    log: Vec<(u64, String, Value)>,
+    writes: Vec<String>,
+}
+
+impl Api {
+    pub(crate) fn new() -> Self {
+        Self { state: Arc::default(), newest: watch::channel(0).0 }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(Router::new().fallback(answer).with_state(self.clone()), "metallb-system")
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+        self.state.lock().unwrap().by_path.get(path).cloned()
+    }
+
+    /// Paths of all objects.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.state.lock().unwrap().by_path.keys().cloned().collect()
+    }
+
+    /// Every write so far but those of leases: method and path.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        let lease = |write: &&String| write.contains("/leases");
+        self.state.lock().unwrap().writes.iter().filter(|write| !lease(write)).cloned().collect()
+    }
+
+    /// Somebody writes a whole object.
+    pub(crate) fn put(&self, path: &str, mut object: Value) -> Value {
+        let mut state = self.state.lock().unwrap();
+        state.version += 1;
+        let before = state.by_path.get(path);
+        let uid =
+            before.map_or_else(|| json!(format!("uid-{}", state.version)), |b| b["metadata"]["uid"].clone());
+        let changed = before.is_none_or(|before| before["spec"] != object["spec"]);
+        let generation = before.and_then(|b| b["metadata"]["generation"].as_i64()).unwrap_or(0);
+        object["metadata"]["name"] = json!(path.rsplit('/').next());
+        object["metadata"]["uid"] = uid;
+        object["metadata"]["generation"] = json!(generation + i64::from(changed));
+        object["metadata"]["resourceVersion"] = json!(state.version.to_string());
+        let type_ = if before.is_some() { "MODIFIED" } else { "ADDED" };
+        state.by_path.insert(path.into(), object.clone());
+        self.tell(&mut state, path, type_, &object);
+        object
+    }
+
+    /// Somebody deletes an object.
+    pub(crate) fn remove(&self, path: &str) -> Option<Value> {
+        let mut state = self.state.lock().unwrap();
+        state.version += 1;
+        let mut object = state.by_path.remove(path)?;
+        object["metadata"]["resourceVersion"] = json!(state.version.to_string());
+        self.tell(&mut state, path, "DELETED", &object);
+        Some(object)
+    }
+
+    fn tell(&self, state: &mut Objects, path: &str, type_: &str, object: &Value) {
+        let collection = path.rsplit_once('/').map_or("", |(collection, _)| collection);
+        state.log.push((state.version, collection.into(), json!({"type": type_, "object": object})));
+        self.newest.send_replace(state.version);
+    }
+
+    fn patch(&self, path: &str, subresource: &str, patch: &Value) -> Result<Value, StatusCode> {
+        let before = self.get(path);
+        if before.is_none() && !subresource.is_empty() {
+            return Err(StatusCode::NOT_FOUND);
+        }
+        let mut after = before.clone().unwrap_or_else(|| json!({}));
+        merge(&mut after, patch);
+        match before {
+            Some(before) if before == after => Ok(before),
+            _ => Ok(self.put(path, after)),
+        }
+    }
+
+    fn list(&self, collection: &str) -> Value {
+        let state = self.state.lock().unwrap();
+        let inside = |path: &str| path.rsplit_once('/').is_some_and(|(parent, _)| parent == collection);
+        let items: Vec<_> =
+            state.by_path.iter().filter(|(path, _)| inside(path)).map(|(_, object)| object).collect();
+        json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": state.version.to_string()}, "items": items})
+    }
+
+    /// The changes of a collection after a version, as they come.
+    fn watch(&self, collection: &str, after: u64) -> Body {
+        let start = (self.clone(), self.newest.subscribe(), collection.to_owned(), after);
+        let lines = stream::unfold(start, |(api, mut newest, collection, after)| async move {
+            loop {
+                newest.borrow_and_update();
+                if let Some((version, line)) = api.first_after(&collection, after) {
+                    return Some((
+                        Ok::<_, Infallible>(Bytes::from(line)),
+                        (api, newest, collection, version),
+                    ));
+                }
+                newest.changed().await.ok()?;
+            }
+        });
+        Body::from_stream(lines)
+    }
+
+    fn first_after(&self, collection: &str, after: u64) -> Option<(u64, String)> {
+        let state = self.state.lock().unwrap();
+        let (version, _, event) =
+            state.log.iter().find(|(version, of, _)| *version > after && of == collection)?;
+        Some((*version, format!("{event}\n")))
+    }
+}
+
+async fn answer(State(api): State<Api>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let (full, query) = (head.uri.path().to_owned(), head.uri.query().unwrap_or_default());
+    let (path, subresource) = match full.strip_suffix("/status") {
+        Some(path) => (path.to_owned(), "status"),
+        None => (full.clone(), ""),
+    };
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if head.method != Method::GET {
+        api.state.lock().unwrap().writes.push(format!("{} {full}", head.method));
+    }
+    let answer = match head.method {
+        Method::GET if query.contains("watch=true") => {
+            let after = query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion="));
+            return api.watch(&path, after.and_then(|after| after.parse().ok()).unwrap_or(0)).into_response();
+        }
+        Method::GET => api.get(&path).or_else(|| is_collection(&path).then(|| api.list(&path))),
+        Method::PATCH => match api.patch(&path, subresource, &sent) {
+            Ok(object) => Some(object),
+            Err(status) => return status.into_response(),
+        },
+        Method::POST => {
+            let name = sent["metadata"]["name"].as_str().unwrap_or_default();
+            Some(api.put(&format!("{path}/{name}"), sent.clone()))
+        }
+        Method::PUT => Some(api.put(&path, sent)),
+        Method::DELETE => api.remove(&path),
+        _ => None,
+    };
+    match answer {
+        Some(object) => axum::Json(object).into_response(),
+        None => {
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
+                "reason": "NotFound", "message": format!("{path} not found")});
+            (StatusCode::NOT_FOUND, axum::Json(status)).into_response()
+        }
+    }
+}
+
+/// Paths of collections end in a plural after an even number of group, version and namespace parts.
+fn is_collection(path: &str) -> bool {
+    let after_version = if path.starts_with("/api/v1/") { 3 } else { 4 };
+    let parts = path.split('/').count() - after_version;
+    parts % 2 == 1
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
+}

@@ -1,0 +1,66 @@
+//! Command line options that several processes share.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Options of every process.
+#[derive(Clone, Debug, Args)]
+pub struct CommonArgs {
+    /// HTTPS port of /metrics and /log-level; 0 turns both off.
+    #[arg(long, value_name = "PORT", default_value_t = 9120)]
+    pub port: u16,
+
+    /// HTTP port of the probes /healthz, /livez and /readyz.
+    #[arg(long, value_name = "PORT", default_value_t = 17472)]
+    pub health_probe_port: u16,
+
+    /// Address on which the probes listen.
+    #[arg(long, value_name = "ADDRESS", default_value = "::")]
+    pub health_probe_address: IpAddr,
+
+    /// Least important level that is logged. Can be changed at run time: PUT /log-level.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: Level,
+
+    /// Form of the log lines.
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    pub log_format: Format,
+
+    /// Directory with tls.crt and tls.key for the metrics port; without it the process makes a
+    /// certificate of its own.
+    #[arg(long, value_name = "DIR")]
+    pub metrics_cert_dir: Option<PathBuf>,
+
+    /// Namespace of the configuration and of the product's own objects. Default: the namespace of the
+    /// pod's ServiceAccount.
+    #[arg(long, value_name = "NAME", env = "METALLB_NAMESPACE")]
+    pub namespace: Option<String>,
+}
+
+/// Log levels as MetalLB spells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// Everything, libraries included.
+    All,
+    /// Decisions in detail.
+    Debug,
+    /// What changed.
+    Info,
+    /// What may be wrong.
+    Warn,
+    /// What is wrong.
+    Error,
+    /// Nothing.
+    None,
+}
+
+/// Form of the log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON object a line, with the keys of MetalLB's logs (ts, level, caller, msg).
+    Json,
+    /// For people at a terminal.
+    Text,
+}

@@ -1,0 +1,258 @@
+//! Watches that stay: each kind is listed and watched into a [`Store`], across restarts of the API
+//! server, and every change of any store raises one conflated [`Changed`].
+//!
+//! ```text
+//! Api<A> ─list+watch→ Store<A> ┐
+//! Api<B> ─list+watch→ Store<B> ┼→ Changed (a counter: latest wins) → the process's one loop
+//! Api<C> ─list+watch→ Store<C> ┘
+//! ```
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::api::Api;
+use kube::runtime::reflector::{self, ObjectRef};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, watcher};
+use kube::runtime::{WatchStreamExt, reflector as reflect};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use crate::readiness::Readiness;
+use crate::shutdown::Shutdown;
+
+/// How long one watch request lasts before it is renewed; a connection that died in silence is noticed
+/// by then.
+const WATCH_SECONDS: u32 = 30;
+
+/// What the API server holds of one kind, as of the last event.
+#[derive(Debug)]
+pub struct Store<K: Resource<DynamicType = ()> + 'static> {
+    reader: reflector::Store<K>,
+}
+
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Clone for Store<K> {
+    fn clone(&self) -> Self {
+        Self { reader: self.reader.clone() }
+    }
+}
+
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Store<K> {
+    /// All objects, in no particular order.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.reader.state()
+    }
+
+    /// One object.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        self.reader.get(&ObjectRef::new(name).within(namespace))
+    }
+
+    /// Returns once the first list is in.
+    pub async fn listed(&self) {
+        if self.reader.wait_until_ready().await.is_err() {
+            // The watch was stopped before: there will be no list. The caller waits for the shutdown
+            // beside this.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// One object of a cluster-scoped kind.
+    pub fn get_global(&self, name: &str) -> Option<Arc<K>> {
+        self.reader.get(&ObjectRef::new(name))
+    }
+}
+
+/// Starts watches and gathers their changes.
+#[derive(Debug)]
+pub struct Watches {
+    readiness: Readiness,
+    shutdown: Shutdown,
+    changes: Arc<watch::Sender<u64>>,
+}
+
+impl Watches {
+    /// No watch yet. Each one added becomes a readiness condition that its first list meets.
+    pub fn new(readiness: Readiness, shutdown: Shutdown) -> Self {
+        Self { readiness, shutdown, changes: Arc::new(watch::channel(0).0) }
+    }
+
+    /// Watches every object of `api`.
+    pub fn add<K>(&self, api: Api<K>) -> Store<K>
+    where
+        K: Watched,
+    {
+        self.add_with(api, watcher::Config::default())
+    }
+
+    /// Watches the objects of `api` that `config` selects.
+    pub fn add_with<K>(&self, api: Api<K>, config: watcher::Config) -> Store<K>
+    where
+        K: Watched,
+    {
+        self.add_pruned(api, config, |_| {})
+    }
+
+    /// Watches the objects of `api` that `config` selects, and keeps of each what `prune` leaves: what
+    /// nobody reads need not stay in memory.
+    pub fn add_pruned<K>(&self, api: Api<K>, config: watcher::Config, prune: fn(&mut K)) -> Store<K>
+    where
+        K: Watched,
+    {
+        let kind = K::plural(&()).into_owned();
+        let (reader, writer) = reflector::store();
+        let listed = self.readiness.condition(format!("first list of {kind}"));
+        let changes = Arc::clone(&self.changes);
+        let shutdown = self.shutdown.clone();
+        let stream =
+            watcher(api, config.timeout(WATCH_SECONDS)).backoff(Retry::default()).modify(move |object| {
+                object.managed_fields_mut().clear();
+                prune(object);
+            });
+        let mut stream = reflect(writer, stream).boxed();
+        tokio::spawn(async move {
+            // The first of a row of failures is worth a line; the rest would only repeat it.
+            let mut failing = false;
+            loop {
+                let event = tokio::select! {
+                    event = stream.next() => event,
+                    () = shutdown.requested() => return,
+                };
+                match event {
+                    Some(Ok(watcher::Event::Init | watcher::Event::InitApply(_))) => continue,
+                    Some(Ok(event)) => {
+                        if failing {
+                            tracing::info!(event = "watchRestored", kind, "watch is up again");
+                            failing = false;
+                        }
+                        if matches!(event, watcher::Event::InitDone) {
+                            listed.set(true);
+                        }
+                        changes.send_modify(|count| *count = count.wrapping_add(1));
+                    }
+                    Some(Err(error)) if !failing => {
+                        failing = true;
+                        let cause = crate::log::chain(&error);
+                        tracing::warn!(event = "watchLost", kind, error = cause, "watch failed, retrying");
+                    }
+                    Some(Err(_)) => {}
+                    // Our back-off never gives up, so the stream does not end.
+                    None => return,
+                }
+            }
+        });
+        Store { reader }
+    }
+
+    /// A view of the changes of all stores, starting with one that stands for "now".
+    pub fn changed(&self) -> Changed {
+        let mut count = self.changes.subscribe();
+        count.mark_changed();
+        Changed { count }
+    }
+
+    /// A sender for changes that do not come from a store (membership, links), in the same view.
+    pub fn trigger(&self) -> Trigger {
+        Trigger { changes: Arc::clone(&self.changes) }
+    }
+}
+
+/// What a kind must be to be watched.
+pub trait Watched:
+    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static
+{
+}
+impl<K> Watched for K
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Hash + Eq,
+{
+}
+
+/// Raises a change.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    changes: Arc<watch::Sender<u64>>,
+}
+
+impl Trigger {
+    /// Wakes the process's loop.
+    pub fn raise(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+/// Conflated changes: however many happened, the next call returns once.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    count: watch::Receiver<u64>,
+}
+
+impl Changed {
+    /// Returns when something changed since the last call.
+    pub async fn next(&mut self) {
+        if self.count.changed().await.is_err() {
+            // No store can change any more; the caller waits for the shutdown beside this.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Pauses between attempts: 20 ms once, then 250 ms doubling to 2 s, each with a random share, so that
+/// hundreds of speakers do not return to a restarted API server at one instant.
+#[derive(Debug, Default)]
+struct Retry {
+    failures: u32,
+}
+
+impl Iterator for Retry {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = match self.failures {
+            0 => 20,
+            n => (250_u64 << (n - 1).min(3)).min(2000),
+        };
+        self.failures = self.failures.saturating_add(1);
+        Some(Duration::from_millis(pause).mul_f64(rand::random_range(0.75..1.25)))
+    }
+}
+
+impl Backoff for Retry {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_grow_to_a_bound_and_never_end() {
+        let mut retry = Retry::default();
+        let pauses: Vec<_> = retry.by_ref().take(40).collect();
+        assert!(pauses[0] < Duration::from_millis(30));
+        assert!(pauses[1] >= Duration::from_millis(180));
+        assert!(pauses.iter().all(|p| *p <= Duration::from_millis(2500)));
+        retry.reset();
+        assert!(retry.next().unwrap() < Duration::from_millis(30));
+    }
+
+    #[tokio::test]
+    async fn changes_are_conflated_and_the_first_call_returns_at_once() {
+        let watches = Watches::new(Readiness::default(), Shutdown::default());
+        let mut changed = watches.changed();
+        changed.next().await;
+        let trigger = watches.trigger();
+        trigger.raise();
+        trigger.raise();
+        changed.next().await;
+        let again = tokio::time::timeout(Duration::from_millis(50), changed.next()).await;
+        assert!(again.is_err(), "two raises were one change");
+    }
+}

@@ -1,0 +1,94 @@
+//! The command line of the speaker, with MetalLB's names.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Parser;
+use ferrolb_api::well_known::port;
+use ferrolb_runtime::CommonArgs;
+
+/// Announces the addresses of Services of type LoadBalancer from this node: answers ARP (IPv4) and
+/// Neighbor Discovery (IPv6) for those that this node owns.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "speaker", version)]
+pub struct Args {
+    /// Options that every process has.
+    #[command(flatten)]
+    pub common: CommonArgs,
+
+    /// Name of the Node this speaker runs on.
+    #[arg(long, value_name = "NAME", env = "METALLB_NODE_NAME")]
+    pub node_name: String,
+
+    /// Name of the pod this speaker runs in; it owns the status objects that the speaker writes.
+    #[arg(long, value_name = "NAME", env = "METALLB_POD_NAME")]
+    pub pod_name: String,
+
+    /// Address on which speakers learn of each other (the pod's). Empty: no membership; then every Node
+    /// counts as alive, and speakers must run on all of them.
+    #[arg(long, value_name = "ADDRESS", env = "METALLB_ML_BIND_ADDR", default_value = "")]
+    pub ml_bindaddr: BindAddress,
+
+    /// UDP port of the membership traffic, the same on every node.
+    #[arg(long, value_name = "PORT", env = "METALLB_ML_BIND_PORT", default_value_t = port::MEMBERLIST)]
+    pub ml_bindport: u16,
+
+    /// Labels of the speakers' pods, as a label selector. Empty: no membership.
+    #[arg(long, value_name = "SELECTOR", env = "METALLB_ML_LABELS", default_value = "")]
+    pub ml_labels: String,
+
+    /// Directory of the Secret whose entry `secretkey` encrypts the membership traffic. Without it,
+    /// anybody on the network can take part.
+    #[arg(long, value_name = "DIR", env = "METALLB_ML_SECRET_KEY_PATH")]
+    pub ml_secret_key_path: Option<PathBuf>,
+
+    /// Only Services of this spec.loadBalancerClass; default: only those without a class.
+    #[arg(long, value_name = "CLASS")]
+    pub lb_class: Option<String>,
+
+    /// Announce from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers too.
+    #[arg(long)]
+    pub ignore_exclude_lb: bool,
+}
+
+impl AsRef<CommonArgs> for Args {
+    fn as_ref(&self) -> &CommonArgs {
+        &self.common
+    }
+}
+
+/// An address, or none where the text is empty (an environment variable that is set but empty).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BindAddress(pub Option<IpAddr>);
+
+impl FromStr for BindAddress {
+    type Err = std::net::AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(|address| Self(Some(address))) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn flags_are_sound_documented_and_refused_by_name() {
+        let command = Args::command();
+        command.clone().debug_assert();
+        assert!(command.get_arguments().all(|argument| argument.get_help().is_some()));
+        let known = ["speaker", "--node-name=n", "--pod-name=p", "--ml-labels=a=b"];
+        let args = Args::try_parse_from(known).unwrap();
+        assert_eq!((args.ml_bindaddr, args.ml_bindport), (BindAddress(None), 7946));
+        let error = Args::try_parse_from(known.into_iter().chain(["--no-such"])).unwrap_err();
+        assert!(error.to_string().contains("--no-such"), "{error}");
+        let error = Args::try_parse_from(known.into_iter().chain(["--ml-bindaddr=x"])).unwrap_err();
+        assert!(error.to_string().contains("--ml-bindaddr"), "{error}");
+        let args = Args::try_parse_from(known.into_iter().chain(["--ml-bindaddr=fd00::1"])).unwrap();
+        assert_eq!(args.ml_bindaddr, BindAddress("fd00::1".parse().ok()));
+    }
+}

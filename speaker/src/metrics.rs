@@ -1,0 +1,182 @@
+//! Metrics of the speaker, under MetalLB's names. A series goes when what it counts is withdrawn.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+
+/// All of them.
+#[derive(Debug)]
+pub struct Metrics {
+    announced: IntGaugeVec,
+    requests: IntCounterVec,
+    responses: IntCounterVec,
+    gratuitous: IntCounterVec,
+    updates: IntCounter,
+    update_errors: IntCounter,
+    config_loaded: IntGauge,
+    config_stale: IntGauge,
+    membership_dropped: IntCounterVec,
+    /// Addresses that have series. A frame on its way while its address is withdrawn must not bring
+    /// the series back.
+    counted: Mutex<BTreeSet<IpAddr>>,
+}
+
+impl Metrics {
+    /// Makes them and shows them in `registry`.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let by_ip = |name: &str, help: &str| IntCounterVec::new(Opts::new(name, help), &["ip"]);
+        let metrics = Self {
+            announced: IntGaugeVec::new(
+                Opts::new("metallb_speaker_announced", "Addresses of Services that this node announces."),
+                &["service", "protocol", "node", "ip"],
+            )?,
+            requests: by_ip(
+                "metallb_layer2_requests_received",
+                "ARP requests and Neighbor Solicitations for an announced address.",
+            )?,
+            responses: by_ip("metallb_layer2_responses_sent", "Answers to them.")?,
+            gratuitous: by_ip(
+                "metallb_layer2_gratuitous_sent",
+                "Gratuitous ARP frames and unsolicited Neighbor Advertisements.",
+            )?,
+            updates: IntCounter::new(
+                "metallb_k8s_client_updates_total",
+                "Passes over what the cluster holds.",
+            )?,
+            update_errors: IntCounter::new(
+                "metallb_k8s_client_update_errors_total",
+                "Writes to the API server that failed and are tried again.",
+            )?,
+            config_loaded: IntGauge::new(
+                "metallb_k8s_client_config_loaded_bool",
+                "1 once a configuration is in force.",
+            )?,
+            config_stale: IntGauge::new(
+                "metallb_k8s_client_config_stale_bool",
+                "1 while an object of the configuration is left out.",
+            )?,
+            membership_dropped: IntCounterVec::new(
+                Opts::new(
+                    "ferrolb_speaker_membership_dropped_total",
+                    "Datagrams of the membership that were dropped: foreign, forged, malformed or unsent.",
+                ),
+                &["reason"],
+            )?,
+            counted: Mutex::default(),
+        };
+        registry.register(Box::new(metrics.announced.clone()))?;
+        for counter in
+            [&metrics.requests, &metrics.responses, &metrics.gratuitous, &metrics.membership_dropped]
+        {
+            registry.register(Box::new(counter.clone()))?;
+        }
+        registry.register(Box::new(metrics.updates.clone()))?;
+        registry.register(Box::new(metrics.update_errors.clone()))?;
+        registry.register(Box::new(metrics.config_loaded.clone()))?;
+        registry.register(Box::new(metrics.config_stale.clone()))?;
+        Ok(metrics)
+    }
+
+    /// A Service's address is announced from here on layer 2, or not any more.
+    pub(crate) fn set_announced(&self, service: &str, node: &str, ip: IpAddr, announced: bool) {
+        let labels = [service, "layer2", node, &ip.to_string()];
+        if announced {
+            self.announced.with_label_values(&labels).set(1);
+        } else {
+            // An error says that there is no such series.
+            let _ = self.announced.remove_label_values(&labels);
+        }
+    }
+
+    /// From now on these addresses have series, and no others.
+    pub(crate) fn count_only(&self, addresses: BTreeSet<IpAddr>) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in counted.difference(&addresses) {
+            for counter in [&self.requests, &self.responses, &self.gratuitous] {
+                let _ = counter.remove_label_values(&[&gone.to_string()]);
+            }
+        }
+        *counted = addresses;
+    }
+
+    /// A question for `ip` was answered, or the answer could not be sent.
+    pub(crate) fn question(&self, ip: IpAddr, answered: bool) {
+        self.count(&self.requests, ip);
+        if answered {
+            self.count(&self.responses, ip);
+        }
+    }
+
+    /// An announcement of `ip` was sent.
+    pub(crate) fn gratuitous(&self, ip: IpAddr) {
+        self.count(&self.gratuitous, ip);
+    }
+
+    fn count(&self, counter: &IntCounterVec, ip: IpAddr) {
+        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.contains(&ip) {
+            counter.with_label_values(&[&ip.to_string()]).inc();
+        }
+    }
+
+    /// One pass over everything, with its verdict on the configuration.
+    pub(crate) fn planned(&self, valid: bool) {
+        self.updates.inc();
+        self.config_loaded.set(1);
+        self.config_stale.set(i64::from(!valid));
+    }
+
+    /// A write failed.
+    pub(crate) fn write_failed(&self) {
+        self.update_errors.inc();
+    }
+
+    /// A datagram of the membership was dropped.
+    pub(crate) fn membership_dropped(&self, reason: &str) {
+        self.membership_dropped.with_label_values(&[reason]).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::TextEncoder;
+
+    use super::*;
+
+    #[test]
+    fn series_go_when_the_address_is_withdrawn() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry).unwrap();
+        let text = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let ip = "192.168.10.200".parse().unwrap();
+        metrics.set_announced("default/hello-lb", "k8s-node-2", ip, true);
+        metrics.count_only(BTreeSet::from([ip]));
+        metrics.question(ip, true);
+        metrics.question(ip, false);
+        metrics.gratuitous(ip);
+        for line in [
+            "metallb_speaker_announced{ip=\"192.168.10.200\",node=\"k8s-node-2\",protocol=\"layer2\",service=\"default/hello-lb\"} 1",
+            "metallb_layer2_requests_received{ip=\"192.168.10.200\"} 2",
+            "metallb_layer2_responses_sent{ip=\"192.168.10.200\"} 1",
+            "metallb_layer2_gratuitous_sent{ip=\"192.168.10.200\"} 1",
+        ] {
+            assert!(text().contains(line), "{line} in\n{}", text());
+        }
+        metrics.set_announced("default/hello-lb", "k8s-node-2", ip, false);
+        metrics.count_only(BTreeSet::new());
+        metrics.question(ip, true);
+        assert!(!text().contains("192.168.10.200"), "{}", text());
+    }
+
+    #[test]
+    fn the_configuration_is_loaded_and_may_be_stale() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry).unwrap();
+        metrics.planned(false);
+        let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        assert!(text.contains("metallb_k8s_client_config_loaded_bool 1"), "{text}");
+        assert!(text.contains("metallb_k8s_client_config_stale_bool 1"), "{text}");
+    }
+}

@@ -1,0 +1,121 @@
+//! The speaker's life: everything is started, then the agent plans until the shutdown, then the node's
+//! addresses are handed over.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use ferrolb_api::well_known::object;
+use ferrolb_core::planner::OwnedAddresses;
+use ferrolb_runtime::Process;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::runtime::watcher;
+use tokio::sync::watch;
+
+use crate::agent::{self, Agent};
+use crate::args::Args;
+use crate::layer2::Layer2;
+use crate::links::{self, EXCLUDE_FILE, Excluded};
+use crate::members::{self, Membership};
+use crate::metrics::Metrics;
+use crate::status::Writer;
+use crate::stores::{Stores, prune_pod};
+
+/// Longest time to go on answering after the others were told that this speaker leaves.
+const HAND_OVER: Duration = Duration::from_secs(1);
+
+/// Runs the speaker.
+pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
+    // Before anything is waited for: a speaker that has hardly begun must not pass for ready.
+    let (sockets, settled) =
+        (process.readiness.condition("layer 2 sockets"), process.readiness.condition("membership"));
+    let metrics = Arc::new(Metrics::register(&process.metrics)?);
+    let excluded = Excluded::read(Path::new(EXCLUDE_FILE))
+        .context("failed to parse announcedInterfacesToExclude from configMap")?;
+    let links =
+        links::watch(excluded).await.context("cannot learn the network interfaces from the kernel")?;
+    let (owned, announcements) = watch::channel(OwnedAddresses::new());
+    let (report, reported) = watch::channel(None);
+
+    let layer2 = Layer2::start(links.clone(), announcements, Arc::clone(&metrics), sockets);
+    let membership = membership(&args, &process, &metrics).await?;
+    let watches = process.watches();
+    let agent = Agent {
+        settings: agent::Settings {
+            node: args.node_name.clone(),
+            class: args.lb_class.clone().filter(|class| !class.is_empty()),
+            ignore_exclude_label: args.ignore_exclude_lb,
+        },
+        stores: Stores::watch(&watches, &process.client, &process.namespace),
+        changed: watches.changed(),
+        members: membership.as_ref().map(Membership::view),
+        settled,
+        links,
+        metrics: Arc::clone(&metrics),
+        owned,
+        report,
+    };
+    let writer = Writer {
+        client: process.client.clone(),
+        namespace: process.namespace.clone(),
+        node: args.node_name,
+        pod: args.pod_name,
+        report: reported,
+        metrics,
+    };
+    tokio::spawn(writer.run(process.watches(), process.shutdown.clone()));
+
+    agent.run(process.shutdown.clone()).await;
+    // First the others learn that they are to take over, then this node falls silent.
+    if let Some(membership) = membership {
+        membership.leave().await;
+        tracing::info!(op = "shutdown", "left the membership");
+    }
+    layer2.hand_over(HAND_OVER).await;
+    Ok(())
+}
+
+/// Takes part in the membership, if the arguments say how.
+async fn membership(
+    args: &Args,
+    process: &Process,
+    metrics: &Arc<Metrics>,
+) -> anyhow::Result<Option<Membership>> {
+    let Some(address) = args.ml_bindaddr.0.filter(|_| !args.ml_labels.is_empty()) else {
+        tracing::info!(
+            op = "startup",
+            "no address or labels of members: every node counts as alive, so speakers must run on all nodes"
+        );
+        return Ok(None);
+    };
+    let watches = process.watches();
+    let pods: Api<Pod> = Api::namespaced(process.client.clone(), &process.namespace);
+    let speakers = watcher::Config::default().labels(&args.ml_labels);
+    let settings = members::Settings {
+        node: args.node_name.clone(),
+        pod: args.pod_name.clone(),
+        address: SocketAddr::new(address.to_canonical(), args.ml_bindport),
+        secret: secret(args.ml_secret_key_path.as_deref())?,
+    };
+    let pods = watches.add_pruned(pods, speakers, prune_pod);
+    Ok(Some(Membership::start(settings, pods, watches.changed(), Arc::clone(metrics)).await?))
+}
+
+/// The secret that speakers share, or an empty one, by which anybody can take part.
+fn secret(directory: Option<&Path>) -> anyhow::Result<Vec<u8>> {
+    let Some(directory) = directory.filter(|it| !it.as_os_str().is_empty()) else {
+        tracing::warn!(op = "startup", "no membership secret: whoever reaches the port can take part");
+        return Ok(Vec::new());
+    };
+    let file = directory.join(object::MEMBERLIST_SECRET_KEY);
+    let secret = std::fs::read(&file)
+        .with_context(|| format!("cannot read the membership secret {}", file.display()))?;
+    anyhow::ensure!(!secret.is_empty(), "the membership secret {} is empty", file.display());
+    Ok(secret)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,353 @@
+//! The one writer of what this speaker says in the cluster: ServiceL2Status, its ConfigurationState and
+//! Events.
+//!
+//! ```text
+//! watch<Report> ───────────┐
+//! Store<ServiceL2Status> ──┼─ difference ─> create · patch · delete · event ─> API server
+//! Store<ConfigurationState>┘        └─ what was written counts until the stores show it (assumed)
+//! ```
+//!
+//! Level-triggered: whatever differs from the report is written, whoever made it differ; when nothing
+//! differs nothing is written. A failure is tried again later and delays no announcement.
+
+mod assumed;
+mod diff;
+mod perform;
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ferrolb_api::v1beta1::{ConfigurationState, ServiceL2Status};
+use ferrolb_api::well_known::{component, field_manager, label, reporter};
+use ferrolb_core::planner::{Event, LAYER2};
+use ferrolb_core::service::ServiceKey;
+use ferrolb_runtime::event::{EventSink, EventType};
+use ferrolb_runtime::watch::{Changed, Store, Watches};
+use ferrolb_runtime::write::{self, WriteError};
+use ferrolb_runtime::{Shutdown, log};
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+use assumed::Assumed;
+use diff::{Action, desired_state, diff, is_current};
+use perform::{Performed, perform};
+pub use report::{Report, ServiceReport};
+
+/// Writes under way at one time.
+const PARALLEL: usize = 8;
+/// Events recorded before other writes get a turn.
+const EVENTS_OF_A_PASS: usize = 50;
+/// Pauses after failures: the first, and the longest.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+const LAST_RETRY: Duration = Duration::from_secs(10);
+/// A status object that is gone again right after it was made is not made anew before this: two
+/// speakers that each take the other for dead must not compete at the pace of the API server.
+const RECREATE: Duration = Duration::from_secs(5);
+
+/// Why a pass did not come to its end.
+#[derive(Debug, thiserror::Error)]
+enum PassError {
+    #[error("cannot write {what}")]
+    Write { what: String, source: WriteError },
+    #[error("{what} does not hold what was written to it")]
+    Disagreement { what: String },
+}
+
+/// The writer.
+pub struct Writer {
+    /// Client of the API server.
+    pub client: Client,
+    /// The product's namespace.
+    pub namespace: String,
+    /// This Node.
+    pub node: String,
+    /// This pod, owner of what is written.
+    pub pod: String,
+    /// What to say; nothing yet before the first plan.
+    pub report: watch::Receiver<Option<Report>>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Writer {
+    /// Writes until the shutdown begins. `watches` are to be this writer's own.
+    pub async fn run(self, watches: Watches, shutdown: Shutdown) {
+        let statuses: Api<ServiceL2Status> = Api::namespaced(self.client.clone(), &self.namespace);
+        let states: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
+        let name = format!("{}-{}", component::SPEAKER, self.node);
+        let mine = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let writing = Writing {
+            stored_statuses: watches.add(statuses.clone()),
+            stored_states: watches.add_with(states.clone(), mine),
+            changed: watches.changed(),
+            events: EventSink::new(self.client.clone(), reporter::SPEAKER, self.node.clone()),
+            state_name: name,
+            statuses,
+            states,
+            assumed_statuses: Assumed::default(),
+            assumed_states: Assumed::default(),
+            created: BTreeMap::new(),
+            told: BTreeSet::new(),
+            writer: self,
+        };
+        tokio::select! {
+            () = writing.run() => {}
+            () = shutdown.requested() => {}
+        }
+    }
+}
+
+struct Writing {
+    writer: Writer,
+    statuses: Api<ServiceL2Status>,
+    states: Api<ConfigurationState>,
+    stored_statuses: Store<ServiceL2Status>,
+    stored_states: Store<ConfigurationState>,
+    changed: Changed,
+    assumed_statuses: Assumed<ServiceL2Status>,
+    assumed_states: Assumed<ConfigurationState>,
+    state_name: String,
+    events: EventSink,
+    /// When the status of a Service was created last.
+    created: BTreeMap<ServiceKey, Instant>,
+    /// Events that were recorded and whose cause lasts: a Service is announced (no address), or an
+    /// address of it cannot be.
+    told: BTreeSet<(ServiceKey, Option<IpAddr>)>,
+}
+
+impl Writing {
+    async fn run(mut self) {
+        tokio::join!(self.stored_statuses.listed(), self.stored_states.listed());
+        let owner = self.owner().await;
+        let mut pause = FIRST_RETRY;
+        let mut retry_at: Option<Instant> = Some(Instant::now());
+        loop {
+            tokio::select! {
+                Ok(()) = self.writer.report.changed() => {}
+                () = self.changed.next() => {}
+                () = sleep_until(retry_at) => {}
+            }
+            retry_at = None;
+            let Some(report) = self.writer.report.borrow_and_update().clone() else { continue };
+            match self.pass(&report, &owner).await {
+                Ok(again) => {
+                    pause = FIRST_RETRY;
+                    retry_at = again;
+                }
+                Err(error) => {
+                    self.writer.metrics.write_failed();
+                    let error = log::chain(&error);
+                    tracing::warn!(op = "writeStatus", error, "cannot write status, trying again");
+                    retry_at = Some(Instant::now() + pause);
+                    pause = (2 * pause).min(LAST_RETRY);
+                }
+            }
+        }
+    }
+
+    /// This pod as the owner of what is written.
+    async fn owner(&self) -> OwnerReference {
+        let pods: Api<Pod> = Api::namespaced(self.writer.client.clone(), &self.writer.namespace);
+        let name = &self.writer.pod;
+        let mut pause = FIRST_RETRY;
+        loop {
+            match write::bounded(pods.get(name)).await {
+                Ok(pod) => {
+                    return OwnerReference {
+                        api_version: "v1".to_owned(),
+                        kind: "Pod".to_owned(),
+                        name: name.clone(),
+                        uid: pod.uid().unwrap_or_default(),
+                        ..OwnerReference::default()
+                    };
+                }
+                Err(error) => {
+                    let error = log::chain(&error);
+                    tracing::warn!(
+                        op = "readOwnPod",
+                        pod = name,
+                        error,
+                        "cannot read the own pod, trying again"
+                    );
+                    tokio::time::sleep(pause).await;
+                    pause = (2 * pause).min(LAST_RETRY);
+                }
+            }
+        }
+    }
+
+    /// Writes all that differs. Says when to look again although nothing changes.
+    async fn pass(&mut self, report: &Report, owner: &OwnerReference) -> Result<Option<Instant>, PassError> {
+        // Each has its turn, whatever becomes of the others.
+        let outcomes = [
+            self.write_state(report, owner).await.map(|()| None),
+            self.write_statuses(report, owner).await,
+            self.record_events(report).await,
+        ];
+        outcomes.into_iter().try_fold(None, |again, outcome| Ok(earlier(again, outcome?)))
+    }
+
+    async fn write_state(&mut self, report: &Report, owner: &OwnerReference) -> Result<(), PassError> {
+        let stored = self.assumed_states.over(self.stored_states.list());
+        let existing = stored.iter().find(|state| state.name_any() == self.state_name);
+        let labels =
+            [(label::COMPONENT_TYPE, component::SPEAKER), (label::NODE_NAME, self.writer.node.as_str())];
+        let name = &self.state_name;
+        let what = || format!("ConfigurationState {name}");
+        let failed = |source| PassError::Write { what: what(), source };
+        let manager = field_manager::CONFIG_RECONCILER;
+        let mut current = existing.cloned();
+        let has_metadata = current.as_ref().is_some_and(|state| {
+            diff::is_owned_by(&state.metadata, owner)
+                && labels.iter().all(|(key, value)| state.labels().get(*key).is_some_and(|it| it == value))
+        });
+        let types = kube::core::TypeMeta::resource::<ConfigurationState>();
+        if !has_metadata {
+            let labels: BTreeMap<&str, &str> = labels.into();
+            let object = json!({
+                "apiVersion": types.api_version, "kind": types.kind,
+                "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
+            });
+            let written = write::apply(&self.states, manager, name, &object).await.map_err(failed)?;
+            let written = Arc::new(written);
+            self.assumed_states.wrote(current.as_deref(), Arc::clone(&written));
+            current = Some(written);
+        }
+        let before = current.as_ref().and_then(|state| state.status.as_ref());
+        let desired = desired_state(&report.diagnostics, now(), before);
+        if before.is_some_and(|status| is_current(status, &desired)) {
+            return Ok(());
+        }
+        let object = json!({
+            "apiVersion": types.api_version, "kind": types.kind,
+            "metadata": {"name": name}, "status": desired,
+        });
+        let written = write::apply_status(&self.states, manager, name, &object).await.map_err(failed)?;
+        let agrees = written.status.as_ref().is_some_and(|status| is_current(status, &desired));
+        self.assumed_states.wrote(current.as_deref(), Arc::new(written));
+        if agrees { Ok(()) } else { Err(PassError::Disagreement { what: what() }) }
+    }
+
+    async fn write_statuses(
+        &mut self,
+        report: &Report,
+        owner: &OwnerReference,
+    ) -> Result<Option<Instant>, PassError> {
+        let Some(services) = &report.services else { return Ok(None) };
+        self.created.retain(|_, at| at.elapsed() < RECREATE);
+        let existing = self.assumed_statuses.over(self.stored_statuses.list());
+        let actions = diff(services, &existing, &self.writer.node, owner, &report.living);
+        let (late, actions): (Vec<Action>, Vec<Action>) = actions.into_iter().partition(
+            |action| matches!(action, Action::Create { service, .. } if self.created.contains_key(service)),
+        );
+        let again = late.iter().filter_map(|action| match action {
+            Action::Create { service, .. } => self.created.get(service).map(|at| *at + RECREATE),
+            Action::SetStatus { .. } | Action::Delete { .. } => None,
+        });
+        let again = again.min();
+        let api = &self.statuses;
+        let written: Vec<_> = futures::stream::iter(actions)
+            .map(|action| async move {
+                let outcome = perform(api, &action).await;
+                (action, outcome)
+            })
+            .buffer_unordered(PARALLEL)
+            .collect()
+            .await;
+        let mut result = Ok(again);
+        for (action, Performed { objects, outcome }) in written {
+            if let Action::Create { service, .. } = &action {
+                self.created.insert(service.clone(), Instant::now());
+            }
+            let mut base = action.base().cloned();
+            for object in objects {
+                let object = Arc::new(object);
+                self.assumed_statuses.wrote(base.as_deref(), Arc::clone(&object));
+                base = Some(object);
+            }
+            match (outcome, &action) {
+                (Ok(()), Action::Delete { object }) => self.assumed_statuses.deleted(object),
+                (Ok(()), Action::Create { .. } | Action::SetStatus { .. }) => {}
+                (Err(error), _) => result = Err(error),
+            }
+        }
+        result
+    }
+
+    async fn record_events(&mut self, report: &Report) -> Result<Option<Instant>, PassError> {
+        let Some(services) = &report.services else { return Ok(None) };
+        let due: BTreeSet<(ServiceKey, Option<IpAddr>)> = services
+            .iter()
+            .flat_map(|(key, service)| {
+                let assigned = service.status.as_ref().map(|_| None);
+                let failed = service.failed.iter().map(|address| Some(*address));
+                assigned.into_iter().chain(failed).map(|cause| (key.clone(), cause))
+            })
+            .collect();
+        self.told.retain(|cause| due.contains(cause));
+        let mut untold = due.difference(&self.told).cloned().collect::<Vec<_>>();
+        // The rest has its turn after a look at what changed meanwhile.
+        let again = (untold.len() > EVENTS_OF_A_PASS).then(Instant::now);
+        untold.truncate(EVENTS_OF_A_PASS);
+        for (key, address) in untold {
+            let node = self.writer.node.clone();
+            let event = match address {
+                None => Event::NodeAssigned { node, protocol: LAYER2 },
+                Some(address) => Event::AnnounceFailed { node, address },
+            };
+            if event.is_warning() {
+                tracing::warn!(op = "SetBalancer", service = %key, "{event}");
+            }
+            let about = ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Service".to_owned()),
+                namespace: Some(key.namespace.clone()),
+                name: Some(key.name.clone()),
+                uid: services.get(&key).map(|service| service.uid.clone()),
+                ..ObjectReference::default()
+            };
+            let kind = if event.is_warning() { EventType::Warning } else { EventType::Normal };
+            let recorded = self.events.publish(&about, kind, event.reason(), &event.to_string()).await;
+            match recorded {
+                // The Service's namespace is going or gone: nobody is left to tell.
+                Err(error) if error.is_not_found() || error.code() == Some(403) => {}
+                Err(source) => {
+                    return Err(PassError::Write { what: format!("Event about Service {key}"), source });
+                }
+                Ok(()) => {}
+            }
+            self.told.insert((key, address));
+        }
+        Ok(again)
+    }
+}
+
+/// The API keeps conditions by the second.
+fn now() -> Time {
+    let now = Timestamp::now();
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.into_iter().chain(b).min()
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! The writer against a scripted API server.
+
+use ferrolb_api::v1beta1::{ServiceL2InterfaceStatus, ServiceL2StatusStatus};
+use ferrolb_core::resources::Resources;
+use ferrolb_core::testing::pool;
+use ferrolb_runtime::Readiness;
+use prometheus::Registry;
+use serde_json::Value;
+
+use super::*;
+use crate::testing::api::Api as Server;
+use crate::testing::until;
+
+const SYSTEM: &str = "metallb-system";
+
+struct Bench {
+    server: Server,
+    report: watch::Sender<Option<Report>>,
+    shutdown: Shutdown,
+}
+
+fn key() -> ServiceKey {
+    ServiceKey { namespace: "default".to_owned(), name: "hello".to_owned() }
+}
+
+fn announcing(interface: &str) -> Report {
+    let status = ServiceL2StatusStatus {
+        node: Some("node-1".to_owned()),
+        service_name: Some("hello".to_owned()),
+        service_namespace: Some("default".to_owned()),
+        interfaces: vec![ServiceL2InterfaceStatus { name: Some(interface.to_owned()) }],
+    };
+    let service =
+        ServiceReport { uid: "service-uid".to_owned(), status: Some(status), failed: BTreeSet::new() };
+    Report {
+        diagnostics: Vec::new(),
+        services: Some(BTreeMap::from([(key(), service)])),
+        living: BTreeSet::from(["node-1".to_owned()]),
+    }
+}
+
+fn silent() -> Report {
+    Report { services: Some(BTreeMap::new()), ..announcing("") }
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let (server, client) = Server::serve().await;
+        server.put("pods", json!({"metadata": {"name": "speaker-x", "namespace": SYSTEM, "uid": "pod-uid"}}));
+        let (report, reported) = watch::channel(None);
+        let shutdown = Shutdown::default();
+        let writer = Writer {
+            client,
+            namespace: SYSTEM.to_owned(),
+            node: "node-1".to_owned(),
+            pod: "speaker-x".to_owned(),
+            report: reported,
+            metrics: Arc::new(Metrics::register(&Registry::new()).unwrap()),
+        };
+        let watches = Watches::new(Readiness::default(), shutdown.clone());
+        tokio::spawn(writer.run(watches, shutdown.clone()));
+        Self { server, report, shutdown }
+    }
+
+    fn say(&self, report: Report) {
+        self.report.send_replace(Some(report));
+    }
+
+    fn statuses(&self) -> Vec<Value> {
+        self.server.list("servicel2statuses")
+    }
+
+    async fn told(&self, interface: &str) {
+        until("status", || {
+            let statuses = self.statuses();
+            statuses.len() == 1 && statuses[0]["status"]["interfaces"] == json!([{"name": interface}])
+        })
+        .await;
+    }
+
+    /// Nothing more is written once everything is said.
+    async fn is_at_rest(&self) {
+        until("rest", || {
+            let before = self.server.writes();
+            std::thread::sleep(Duration::from_millis(1));
+            before.is_empty()
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(self.server.writes(), Vec::<String>::new());
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.shutdown.begin();
+    }
+}
+
+#[tokio::test]
+async fn what_is_announced_is_said_once_and_taken_back() {
+    let bench = Bench::new().await;
+    bench.say(announcing("ens18"));
+    bench.told("ens18").await;
+    let status = &bench.statuses()[0];
+    let metadata = &status["metadata"];
+    assert!(metadata["name"].as_str().unwrap().starts_with("l2-"));
+    assert_eq!(
+        metadata["labels"],
+        json!({
+            "metallb.io/node": "node-1",
+            "metallb.io/service-name": "hello",
+            "metallb.io/service-namespace": "default",
+        })
+    );
+    let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": "speaker-x", "uid": "pod-uid"}]);
+    assert_eq!(metadata["ownerReferences"], owner);
+    assert_eq!(status["status"]["node"], "node-1");
+
+    until("event", || !bench.server.list("events").is_empty()).await;
+    let event = &bench.server.list("events")[0];
+    assert_eq!(event["reason"], "nodeAssigned");
+    assert_eq!(event["message"], "announcing from node \"node-1\" with protocol \"layer2\"");
+    assert_eq!(event["source"]["component"], "metallb-speaker");
+    assert_eq!(event["involvedObject"]["uid"], "service-uid");
+
+    until("state", || {
+        bench.server.list("configurationstates").iter().any(|it| it["status"]["result"] == "Valid")
+    })
+    .await;
+    let state = &bench.server.list("configurationstates")[0];
+    assert_eq!(state["metadata"]["name"], "speaker-node-1");
+    assert_eq!(
+        state["metadata"]["labels"],
+        json!({"metallb.io/component-type": "speaker", "metallb.io/node-name": "node-1"})
+    );
+    assert_eq!(state["status"]["conditions"][0]["type"], "configReconcilerValid");
+    bench.is_at_rest().await;
+
+    // The same again is nothing new; other interfaces are a patch.
+    bench.say(announcing("ens18"));
+    bench.is_at_rest().await;
+    let name = bench.statuses()[0]["metadata"]["name"].clone();
+    bench.say(announcing("ens19"));
+    bench.told("ens19").await;
+    assert_eq!(bench.statuses()[0]["metadata"]["name"], name);
+    bench.say(silent());
+    until("withdrawal", || bench.statuses().is_empty()).await;
+    bench.is_at_rest().await;
+    assert_eq!(bench.server.list("events").len(), 1);
+}
+
+#[tokio::test]
+async fn what_others_change_comes_back() {
+    let bench = Bench::new().await;
+    bench.say(announcing("ens18"));
+    bench.told("ens18").await;
+    let mut edited = bench.statuses()[0].clone();
+    edited["status"]["interfaces"] = json!([{"name": "eth7"}]);
+    bench.server.put("servicel2statuses", edited);
+    bench.told("ens18").await;
+    let name = bench.statuses()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    bench.server.remove("servicel2statuses", SYSTEM, &name);
+    bench.told("ens18").await;
+
+    until("state", || !bench.server.list("configurationstates").is_empty()).await;
+    bench.server.remove("configurationstates", SYSTEM, "speaker-node-1");
+    let valid =
+        || bench.server.list("configurationstates").iter().any(|it| it["status"]["result"] == "Valid");
+    until("state again", valid).await;
+    bench.is_at_rest().await;
+}
+
+#[tokio::test]
+async fn a_wrong_configuration_is_named_and_cleared() {
+    let bench = Bench::new().await;
+    let wrong = Resources::default().with_pools([pool("bad", &["192.168.10.220-192.168.10.200"])]);
+    let diagnostics = ferrolb_core::config::compile(&wrong).diagnostics;
+    bench.say(Report { diagnostics, ..silent() });
+    let state =
+        || bench.server.list("configurationstates").into_iter().next().unwrap_or_default()["status"].clone();
+    until("invalid", || state()["result"] == "Invalid").await;
+    assert!(state()["errorSummary"].as_str().unwrap().contains("\"bad\""), "{}", state());
+    assert_eq!(state()["conditions"][0]["reason"], "ConfigurationError");
+    bench.is_at_rest().await;
+    bench.say(silent());
+    until("valid", || state()["result"] == "Valid").await;
+    assert_eq!(state()["errorSummary"], "");
+}
+
+#[tokio::test]
+async fn an_address_without_its_interface_is_a_warning() {
+    let bench = Bench::new().await;
+    let failed = BTreeSet::from(["192.168.10.200".parse().unwrap()]);
+    let service = ServiceReport { uid: "service-uid".to_owned(), status: None, failed };
+    bench.say(Report { services: Some(BTreeMap::from([(key(), service)])), ..silent() });
+    until("event", || !bench.server.list("events").is_empty()).await;
+    let event = &bench.server.list("events")[0];
+    assert_eq!((&event["type"], &event["reason"]), (&json!("Warning"), &json!("announceFailed")));
+    let message = "the interfaces specified by LB IP \"192.168.10.200\" doesn't exist in assigned node \"node-1\" \
+                   with protocol \"layer2\"";
+    assert_eq!(event["message"], message);
+    bench.is_at_rest().await;
+    assert!(bench.statuses().is_empty());
+}
+
+#[tokio::test]
+async fn failures_are_tried_again_and_nothing_is_deleted_before_the_first_plan() {
+    let bench = Bench::new().await;
+    bench.server.put(
+        "servicel2statuses",
+        json!({
+            "apiVersion": "metallb.io/v1beta1", "kind": "ServiceL2Status",
+            "metadata": {"name": "l2-old", "namespace": SYSTEM, "labels": {
+                "metallb.io/node": "node-1", "metallb.io/service-name": "gone", "metallb.io/service-namespace": "default",
+            }},
+        }),
+    );
+    bench.say(Report { services: None, ..silent() });
+    until("state", || !bench.server.list("configurationstates").is_empty()).await;
+    bench.is_at_rest().await;
+    assert_eq!(bench.statuses().len(), 1);
+
+    bench.server.set_broken(true);
+    bench.say(announcing("ens18"));
+    until("attempts", || bench.server.writes().len() > 1).await;
+    bench.server.set_broken(false);
+    bench.told("ens18").await;
+    until("event", || !bench.server.list("events").is_empty()).await;
+}

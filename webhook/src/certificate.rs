@@ -1,0 +1,202 @@
+//! The serving certificate of all replicas: it lies in one Secret, is made where it is missing, and is
+//! renewed or replaced where it would not serve any more. Several replicas may find the same: the first
+//! write wins, the others read what it wrote.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use ferrolb_api::well_known::field_manager;
+use ferrolb_runtime::Shutdown;
+use ferrolb_runtime::log::chain;
+use ferrolb_runtime::tls::{Bundle, CertificateError, Identity};
+use ferrolb_runtime::watch::{Changed, Store};
+use ferrolb_runtime::write::{self, WriteError};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, PostParams};
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+
+/// Keys of the Secret, as MetalLB names them.
+const KEYS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
+/// How often the end of the certificate is looked at.
+const LOOK: Duration = Duration::from_secs(3600);
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Keeps the Secret good and presents what is in it.
+pub(crate) struct Keeper {
+    pub(crate) api: Api<Secret>,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) dns_names: Vec<String>,
+    pub(crate) store: Store<Secret>,
+    pub(crate) identity: Identity,
+    /// What clients are to trust, once something is presented.
+    pub(crate) authority: watch::Sender<Option<String>>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// What the state of the Secret calls for.
+#[derive(Debug, PartialEq, Eq)]
+enum Decision {
+    /// Present it.
+    Serve(Bundle),
+    /// There is no Secret.
+    Create,
+    /// The serving certificate nears its end; its authority is good.
+    Renew(Bundle),
+    /// What is in it cannot be used.
+    Replace,
+}
+
+fn decide(secret: Option<&Secret>, dns_names: &[String], now: SystemTime) -> Decision {
+    let Some(secret) = secret else { return Decision::Create };
+    let Some(bundle) = read(secret) else { return Decision::Replace };
+    match bundle.check(dns_names, now) {
+        Ok(()) => Decision::Serve(bundle),
+        Err(CertificateError::Refused(_)) => Decision::Renew(bundle),
+        Err(_) => Decision::Replace,
+    }
+}
+
+fn read(secret: &Secret) -> Option<Bundle> {
+    let data = secret.data.as_ref()?;
+    let entry = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok();
+    let [ca, ca_key, certificate, key] = KEYS.map(entry);
+    Some(Bundle { ca: ca?, ca_key: ca_key?, certificate: certificate?, key: key? })
+}
+
+fn data(bundle: &Bundle) -> BTreeMap<String, ByteString> {
+    let texts = [&bundle.ca, &bundle.ca_key, &bundle.certificate, &bundle.key];
+    KEYS.iter()
+        .zip(texts)
+        .map(|(key, text)| ((*key).to_owned(), ByteString(text.clone().into_bytes())))
+        .collect()
+}
+
+impl Keeper {
+    /// Works until the shutdown.
+    pub(crate) async fn run(self, mut changed: Changed, shutdown: Shutdown) {
+        tokio::select! {
+            () = self.store.listed() => {}
+            () = shutdown.requested() => return,
+        }
+        let mut presented: Option<Bundle> = None;
+        loop {
+            let retry = match self.pass(&mut presented).await {
+                Ok(()) => false,
+                Err(error) => {
+                    tracing::warn!(op = "certificate", secret = self.name, error, "retrying");
+                    true
+                }
+            };
+            tokio::select! {
+                () = changed.next() => {}
+                () = tokio::time::sleep(if retry { RETRY } else { LOOK }) => {}
+                () = shutdown.requested() => return,
+            }
+        }
+    }
+
+    async fn pass(&self, presented: &mut Option<Bundle>) -> Result<(), String> {
+        let secret = self.store.get(&self.namespace, &self.name);
+        let now = SystemTime::now();
+        let text = |error: CertificateError| chain(&error);
+        let (bundle, reason) = match decide(secret.as_deref(), &self.dns_names, now) {
+            Decision::Serve(bundle) => return self.present(bundle, presented).map_err(text),
+            Decision::Create => (Bundle::generate(&self.dns_names, now).map_err(text)?, "missing"),
+            Decision::Replace => (Bundle::generate(&self.dns_names, now).map_err(text)?, "unusable"),
+            Decision::Renew(old) => match old.renew(&self.dns_names, now) {
+                Ok(renewed) if renewed.check(&self.dns_names, now).is_ok() => (renewed, "renewed"),
+                _ => (Bundle::generate(&self.dns_names, now).map_err(text)?, "unusable"),
+            },
+        };
+        match self.write(secret.as_deref(), &bundle).await {
+            Ok(()) => {
+                tracing::info!(
+                    event = "certificateWritten",
+                    secret = self.name,
+                    reason,
+                    "certificate written"
+                );
+                Ok(())
+            }
+            // Another replica was faster; the watch brings what it wrote.
+            Err(error) if error.is_conflict() => Ok(()),
+            Err(error) => Err(chain(&error)),
+        }
+    }
+
+    fn present(&self, bundle: Bundle, presented: &mut Option<Bundle>) -> Result<(), CertificateError> {
+        if presented.as_ref() != Some(&bundle) {
+            self.identity.set(bundle.certified_key()?);
+            self.metrics.certificate_expires(bundle.expires()?);
+            self.authority.send_replace(Some(bundle.ca.clone()));
+            tracing::debug!(event = "certificateServed", secret = self.name, "serving the certificate");
+            *presented = Some(bundle);
+        }
+        Ok(())
+    }
+
+    async fn write(&self, current: Option<&Secret>, bundle: &Bundle) -> Result<(), WriteError> {
+        let Some(current) = current else {
+            let secret = Secret {
+                metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
+                data: Some(data(bundle)),
+                type_: Some("Opaque".into()),
+                ..Secret::default()
+            };
+            return write::create(&self.api, field_manager::WEBHOOK, &secret).await.map(drop);
+        };
+        // With the resource version that was read: a conflict says that somebody else wrote.
+        let mut secret = current.clone();
+        secret.data = Some(data(bundle));
+        write::bounded(self.api.replace(&self.name, &PostParams::default(), &secret)).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Vec<String> {
+        vec!["webhook.ns.svc".into()]
+    }
+
+    fn secret(bundle: &Bundle) -> Secret {
+        Secret { data: Some(data(bundle)), ..Secret::default() }
+    }
+
+    #[test]
+    fn a_good_secret_is_served_and_a_missing_one_made() {
+        let now = SystemTime::now();
+        let bundle = Bundle::generate(&names(), now).unwrap();
+        assert_eq!(decide(Some(&secret(&bundle)), &names(), now), Decision::Serve(bundle));
+        assert_eq!(decide(None, &names(), now), Decision::Create);
+    }
+
+    #[test]
+    fn empty_corrupted_and_foreign_secrets_are_replaced_and_ending_ones_renewed() {
+        let now = SystemTime::now();
+        let bundle = Bundle::generate(&names(), now).unwrap();
+        let replaced = |secret: &Secret| decide(Some(secret), &names(), now) == Decision::Replace;
+        assert!(replaced(&Secret::default()));
+        for key in KEYS {
+            let mut broken = secret(&bundle);
+            broken.data.as_mut().unwrap().insert(key.into(), ByteString(b"garbage".to_vec()));
+            let decision = decide(Some(&broken), &names(), now);
+            assert!(matches!(decision, Decision::Replace | Decision::Serve(_)), "{key}: {decision:?}");
+            // The authority's key matters at the next renewal only.
+            assert_eq!(matches!(decision, Decision::Serve(_)), key == "ca.key", "{key}");
+            broken.data.as_mut().unwrap().remove(key);
+            assert!(replaced(&broken), "{key}");
+        }
+        let late = now + Duration::from_secs(360 * 24 * 3600);
+        assert!(matches!(decide(Some(&secret(&bundle)), &names(), late), Decision::Renew(_)));
+        let other = vec!["other.ns.svc".to_owned()];
+        assert!(matches!(decide(Some(&secret(&bundle)), &other, now), Decision::Renew(_)));
+    }
+}

@@ -1,0 +1,23 @@
+//! The admission front door of FerroLB's configuration: it answers the API server's reviews with what
+//! `ferrolb-core` decides, and looks after the certificate that makes the API server believe it.
+//!
+//! ```text
+//! API ─review→ server ─ review::<K> ─ Existing (live list, else Store) → core::admission → allow | deny | warn
+//! Secret        ─watch→ certificate: decide() → served certificate, or a write that heals the Secret
+//! Configuration ─watch→ registration: plan()  → server-side apply of caBundle alone
+//! ```
+//!
+//! Nothing is kept: any number of replicas may run side by side, all with the certificate of the one
+//! Secret.
+
+mod args;
+mod certificate;
+mod existing;
+mod metrics;
+mod registration;
+mod review;
+mod run;
+mod server;
+
+pub use args::Args;
+pub use run::run;

@@ -1,0 +1,142 @@
+//! Tells the API server whom to trust: `caBundle` of every webhook in our
+//! ValidatingWebhookConfiguration, by server-side apply under a field manager that owns nothing else. The
+//! object itself is the operator's; it is never created here.
+
+use ferrolb_api::well_known::field_manager;
+use ferrolb_runtime::Shutdown;
+use ferrolb_runtime::log::chain;
+use ferrolb_runtime::readiness::Condition;
+use ferrolb_runtime::watch::{Changed, Store};
+use ferrolb_runtime::write;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Api;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::sync::watch;
+
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Keeps the bundle in the configuration.
+pub(crate) struct Registrar {
+    pub(crate) api: Api<ValidatingWebhookConfiguration>,
+    pub(crate) name: String,
+    pub(crate) store: Store<ValidatingWebhookConfiguration>,
+    pub(crate) authority: watch::Receiver<Option<String>>,
+    /// Met while the API server can believe us.
+    pub(crate) trusted: Condition,
+}
+
+/// What the configuration calls for.
+#[derive(Debug, PartialEq)]
+enum Plan {
+    /// There is none (yet): nobody asks us, nobody has to trust us.
+    Absent,
+    /// Every webhook has the bundle.
+    Done,
+    /// Apply this.
+    Apply(Value),
+}
+
+fn plan(current: Option<&ValidatingWebhookConfiguration>, name: &str, authority: &str) -> Plan {
+    let Some(current) = current else { return Plan::Absent };
+    let bundle = ByteString(authority.as_bytes().to_vec());
+    let webhooks = current.webhooks.as_deref().unwrap_or_default();
+    if webhooks.iter().all(|webhook| webhook.client_config.ca_bundle.as_ref() == Some(&bundle)) {
+        return Plan::Done;
+    }
+    let entries: Vec<Value> = webhooks
+        .iter()
+        .map(|webhook| json!({"name": webhook.name, "clientConfig": {"caBundle": bundle}}))
+        .collect();
+    Plan::Apply(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": entries,
+    }))
+}
+
+impl Registrar {
+    /// Works until the shutdown.
+    pub(crate) async fn run(mut self, mut changed: Changed, shutdown: Shutdown) {
+        tokio::select! {
+            () = self.store.listed() => {}
+            () = shutdown.requested() => return,
+        }
+        loop {
+            let retry = self.pass().await;
+            tokio::select! {
+                () = changed.next() => {}
+                Ok(()) = self.authority.changed() => {}
+                () = tokio::time::sleep(RETRY), if retry => {}
+                () = shutdown.requested() => return,
+            }
+        }
+    }
+
+    async fn pass(&mut self) -> bool {
+        let Some(authority) = self.authority.borrow_and_update().clone() else { return false };
+        let current = self.store.get_global(&self.name);
+        let wanted = match plan(current.as_deref(), &self.name, &authority) {
+            Plan::Absent | Plan::Done => {
+                self.trusted.set(true);
+                return false;
+            }
+            Plan::Apply(wanted) => wanted,
+        };
+        self.trusted.set(false);
+        match write::apply(&self.api, field_manager::WEBHOOK, &self.name, &wanted).await {
+            Ok(_) => {
+                let configuration = &self.name;
+                tracing::info!(
+                    event = "caBundleWritten",
+                    configuration,
+                    "the API server is told whom to trust"
+                );
+                false
+            }
+            Err(error) => {
+                // The operator may just have deleted it; the watch will tell.
+                tracing::warn!(op = "registration", error = chain(&error), "caBundle not written, retrying");
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(bundles: &[Option<&str>]) -> ValidatingWebhookConfiguration {
+        let webhook = |(index, bundle): (usize, &Option<&str>)| {
+            json!({
+                "name": format!("w{index}"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "clientConfig": {"caBundle": bundle.map(|it| ByteString(it.as_bytes().to_vec()))},
+            })
+        };
+        let webhooks: Vec<Value> = bundles.iter().enumerate().map(webhook).collect();
+        serde_json::from_value(json!({"metadata": {"name": "c"}, "webhooks": webhooks})).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_written_while_all_is_well_or_there_is_nothing() {
+        assert_eq!(plan(None, "c", "ca"), Plan::Absent);
+        assert_eq!(plan(Some(&configuration(&[Some("ca"), Some("ca")])), "c", "ca"), Plan::Done);
+    }
+
+    #[test]
+    fn one_wrong_bundle_writes_all_and_only_bundles() {
+        for other in [None, Some("old")] {
+            let Plan::Apply(wanted) = plan(Some(&configuration(&[Some("ca"), other])), "c", "ca") else {
+                panic!("{other:?}")
+            };
+            let bundle = json!({"caBundle": "Y2E="});
+            assert_eq!(
+                wanted["webhooks"],
+                json!([{"name": "w0", "clientConfig": bundle}, {"name": "w1", "clientConfig": bundle}])
+            );
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The HTTP side: a path for each kind, bodies bounded in size and number.
+
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use ferrolb_api::v1beta1::{IPAddressPool, L2Advertisement};
+use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
+use ferrolb_runtime::log::chain;
+use tokio::sync::Semaphore;
+
+use crate::existing::Existing;
+use crate::metrics::Metrics;
+use crate::review::{self, Reviewed};
+
+/// The API server stores objects up to 1.5 MiB (etcd's limit) and takes requests up to 3 MiB; a review
+/// carries the old and the new object.
+const BODY_LIMIT: usize = 7 * 1024 * 1024;
+/// Reviews in memory at a time; more wait.
+const REVIEWS: usize = 8;
+
+/// What a review needs.
+pub(crate) struct Reviewer {
+    pub(crate) existing: Existing,
+    pub(crate) metrics: Arc<Metrics>,
+    places: Semaphore,
+}
+
+impl Reviewer {
+    pub(crate) fn new(existing: Existing, metrics: Arc<Metrics>) -> Self {
+        Self { existing, metrics, places: Semaphore::new(REVIEWS) }
+    }
+}
+
+/// All paths.
+pub(crate) fn router(reviewer: Arc<Reviewer>) -> Router {
+    Router::new()
+        .route(IPAddressPool::PATH, post(review::<IPAddressPool>))
+        .route(L2Advertisement::PATH, post(review::<L2Advertisement>))
+        .with_state(reviewer)
+}
+
+async fn review<K: Reviewed>(State(reviewer): State<Arc<Reviewer>>, body: Body) -> Response {
+    let Ok(_place) = reviewer.places.acquire().await else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let body = match to_bytes(body, BODY_LIMIT).await {
+        Ok(body) => body,
+        Err(error) => return (StatusCode::PAYLOAD_TOO_LARGE, chain(&error)).into_response(),
+    };
+    let review = match review::read::<K>(&body) {
+        Ok(review) => review,
+        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    };
+    let kind = K::kind(&()).into_owned();
+    let (candidate, operation) = match review.change.clone() {
+        Ok(change) => change,
+        Err(message) => {
+            reviewer.metrics.reviewed(&kind, "unreadable");
+            return Json(review.unreadable(message)).into_response();
+        }
+    };
+    match judge(&reviewer.existing, candidate, operation).await {
+        Ok(verdict) => {
+            match &verdict {
+                Verdict::Allowed { .. } => reviewer.metrics.reviewed(&kind, "allowed"),
+                Verdict::Denied { message } => {
+                    reviewer.metrics.reviewed(&kind, "denied");
+                    tracing::info!(event = "denied", kind, reason = message, "change refused");
+                }
+            }
+            Json(review.answer(verdict)).into_response()
+        }
+        Err(message) => {
+            reviewer.metrics.reviewed(&kind, "failed");
+            Json(review.failed(message)).into_response()
+        }
+    }
+}
+
+/// A verdict that would hurt is given on fresh data only.
+async fn judge(existing: &Existing, candidate: Candidate, operation: Operation) -> Result<Verdict, String> {
+    let namespace = &existing.namespace;
+    let verdict = admit(&existing.watched(), candidate.clone(), operation, namespace);
+    if verdict == (Verdict::Allowed { warnings: Vec::new() }) {
+        return Ok(verdict);
+    }
+    match existing.fresh().await {
+        Ok(fresh) => Ok(admit(&fresh, candidate, operation, namespace)),
+        Err(error) => Err(format!("failed to get existing objects: {}", chain(&error))),
+    }
+}
+
+#[cfg(test)]
+#[path = "server/tests.rs"]
+mod tests;
