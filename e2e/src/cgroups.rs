@@ -6,27 +6,72 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+
+use sha2::{Digest, Sha256};
 
 use crate::error::{Attempt, Result};
+use crate::layout::hex;
 
-/// The branch of the whole lab; each node has one in it.
-pub(crate) const BRANCH: &str = "ferrolb-lab";
+/// The branch of the whole lab in that folder; each node has one in it.
+fn branch_of(dir: &Path) -> String {
+    let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
+    format!("ferrolb-lab-{}", hex(&digest[..4]))
+}
 
 /// Makes the branch of a node the root that the calling process, and what it starts, sees.
 ///
+/// What is mounted over the machine's hierarchies would still be found below them in the list of mounts,
+/// where runc looks first: so the branches take the place of the hierarchies.
+///
 /// # Errors
 /// The kernel refuses.
-pub(crate) fn confine(node: &str) -> Result<()> {
-    for root in roots() {
-        let branch = root.join(BRANCH).join(node);
-        grow(&root, &[BRANCH, node]).attempt(|| format!("make {}", branch.display()))?;
-        mount(Some(&branch), &root, None::<&str>, MsFlags::MS_BIND, None::<&str>)
-            .attempt(|| format!("mount {} on {}", branch.display(), root.display()))?;
+pub(crate) fn confine(dir: &Path, node: &str) -> Result<()> {
+    let (lab, new) = (branch_of(dir), Path::new("/run/.cgroup"));
+    fs::create_dir_all(new).attempt(|| format!("make {}", new.display()))?;
+    let roots = roots();
+    if !roots.iter().any(|root| root == Path::new(MOUNT)) {
+        place(Some(Path::new("tmpfs")), new, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))?;
+        copy_links(Path::new(MOUNT), new).attempt(|| format!("fill {}", new.display()))?;
+    }
+    for root in &roots {
+        let branch = root.join(&lab).join(node);
+        grow(root, &[&lab, node]).attempt(|| format!("make {}", branch.display()))?;
+        let Ok(name) = root.strip_prefix(MOUNT) else { continue };
+        let target = new.join(name);
+        fs::create_dir_all(&target).attempt(|| format!("make {}", target.display()))?;
+        place(Some(&branch), &target, None, MsFlags::MS_BIND, None)?;
+    }
+    umount2(MOUNT, MntFlags::MNT_DETACH).attempt(|| format!("let go of {MOUNT}"))?;
+    place(Some(new), Path::new(MOUNT), None, MsFlags::MS_MOVE, None)
+}
+
+/// Where all hierarchies are; with version 2 alone it is one itself.
+const MOUNT: &str = "/sys/fs/cgroup";
+
+fn place(
+    source: Option<&Path>,
+    target: &Path,
+    kind: Option<&str>,
+    flags: MsFlags,
+    options: Option<&str>,
+) -> Result<()> {
+    let what = || format!("mount {} on {}", source.unwrap_or(target).display(), target.display());
+    mount(source, target, kind, flags, options).attempt(what)
+}
+
+/// A hierarchy may have further names, such as `cpu` for `cpu,cpuacct`.
+fn copy_links(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        if let (Ok(target), Some(name)) = (fs::read_link(&path), path.file_name()) {
+            symlink(target, to.join(name))?;
+        }
     }
     Ok(())
 }
@@ -59,10 +104,10 @@ fn grow(root: &Path, names: &[&str]) -> io::Result<()> {
 ///
 /// # Errors
 /// A process is still in it after `patience`.
-pub(crate) fn remove(patience: Duration) -> Result<bool> {
+pub(crate) fn remove(dir: &Path, patience: Duration) -> Result<bool> {
     let mut found = false;
     for root in roots() {
-        let branch = root.join(BRANCH);
+        let branch = root.join(branch_of(dir));
         if !branch.exists() {
             continue;
         }
@@ -106,6 +151,13 @@ fn parse_roots(mounts: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_lab_has_a_branch_of_its_own() {
+        let (one, other) = (branch_of(Path::new("/var/tmp/a")), branch_of(Path::new("/var/tmp/b")));
+        assert_ne!(one, other);
+        assert_eq!(one, branch_of(Path::new("/var/tmp/a")));
+    }
 
     #[test]
     fn both_kinds_of_hierarchies_are_found() {

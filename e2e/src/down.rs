@@ -51,10 +51,7 @@ pub(crate) fn clean(layout: &Layout, lock: &Lock) -> Result<bool> {
             return Err(error);
         }
     }
-    // Another lab may be up: then its containers are there.
-    if machine_nic()?.is_none() {
-        found |= cgroups::remove(PATIENCE)?;
-    }
+    found |= cgroups::remove(&layout.dir, PATIENCE)?;
     found |= empty(&layout.dir, &layout.lock())?;
     if layout.dir.exists() {
         lock.remove_file()?;

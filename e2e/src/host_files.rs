@@ -45,7 +45,7 @@ pub(crate) fn furnish(name: &str, dir: &Path) -> Result<()> {
     }
     write_etc(name)?;
     if host(name).is_some_and(HostSpec::is_node) {
-        cgroups::confine(name)?;
+        cgroups::confine(dir, name)?;
     }
     // Volumes of pods may propagate within the host.
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SHARED, None::<&str>)
