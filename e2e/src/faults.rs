@@ -167,7 +167,10 @@ impl Lab {
             let gone = || LabError::NotUp { dir: self.layout.dir.clone() };
             let command =
                 self.state.daemons.get(&api_name()).map(|daemon| daemon.command.clone()).ok_or_else(gone)?;
-            let (name, daemon, _) = self.host(with_role(Role::ControlPlane).name)?.daemon(&command)?;
+            let (name, daemon, mut child) =
+                self.host(with_role(Role::ControlPlane).name)?.daemon(&command)?;
+            // Its end must be noticed, by this process as long as there is one: the kernel waits for that.
+            std::thread::spawn(move || child.wait());
             self.state.daemons.insert(name, daemon);
             self.state.write(&self.layout)?;
         }

@@ -22,17 +22,17 @@ impl Process {
     /// The process that has this pid now.
     #[must_use]
     pub fn with_pid(pid: i32) -> Option<Self> {
-        let (_, started) = parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
-        Some(Self { pid, started })
+        let stat = parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+        Some(Self { pid, started: stat.started })
     }
 
-    /// Whether it still runs; one that nobody has reaped does not.
+    /// Whether any thread of it still runs; one that nobody has reaped does not.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         fs::read_to_string(format!("/proc/{}/stat", self.pid))
             .ok()
             .and_then(|stat| parse_stat(&stat))
-            .is_some_and(|(state, started)| started == self.started && !matches!(state, 'Z' | 'X'))
+            .is_some_and(|stat| stat.started == self.started && stat.runs())
     }
 
     /// Sends a signal, unless the process is gone; says whether it was sent.
@@ -41,13 +41,29 @@ impl Process {
     }
 }
 
-/// State and start time out of `/proc/<pid>/stat`. The name in it may hold anything, so everything
-/// is counted from the last parenthesis.
-fn parse_stat(stat: &str) -> Option<(char, u64)> {
+/// What `/proc/<pid>/stat` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    state: char,
+    threads: u64,
+    started: u64,
+}
+
+impl Stat {
+    /// The first thread shows as a zombie while others are still at work, in the kernel too: the first
+    /// process of a pid namespace may be ending all the others.
+    fn runs(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X') || self.threads > 1
+    }
+}
+
+/// The name in it may hold anything, so everything is counted from the last parenthesis.
+fn parse_stat(stat: &str) -> Option<Stat> {
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
     let state = fields.next()?.chars().next()?;
-    let started = fields.nth(18)?.parse().ok()?;
-    Some((state, started))
+    let threads = fields.nth(16)?.parse().ok()?;
+    let started = fields.nth(1)?.parse().ok()?;
+    Some(Stat { state, threads, started })
 }
 
 #[cfg(test)]
@@ -57,9 +73,17 @@ mod tests {
     #[test]
     fn names_with_parentheses_do_not_shift_the_fields() {
         let tail = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
-        assert_eq!(parse_stat(&format!("12 (sh) {tail}")), Some(('S', 4711)));
-        assert_eq!(parse_stat(&format!("12 (a) Z (b) {tail}")), Some(('S', 4711)));
+        let read = Some(Stat { state: 'S', threads: 17, started: 4711 });
+        assert_eq!(parse_stat(&format!("12 (sh) {tail}")), read);
+        assert_eq!(parse_stat(&format!("12 (a) Z (b) {tail}")), read);
         assert_eq!(parse_stat("12 (sh) S 1"), None);
+    }
+
+    #[test]
+    fn a_process_ends_with_its_last_thread() {
+        let with = |state, threads| Stat { state, threads, started: 1 }.runs();
+        assert!(with('S', 1) && with('Z', 2));
+        assert!(!with('Z', 1) && !with('Z', 0) && !with('X', 1));
     }
 
     #[test]

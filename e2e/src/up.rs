@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Child;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::cluster::node::{AGNHOST_IMAGE, CONTAINERD_SOCKET, PAUSE_IMAGE};
@@ -69,20 +70,33 @@ fn start(layout: &Layout, progress: &Progress) -> Result<State> {
     let lifeline = Lifeline::start(&layout.dir)?;
     let mut state = State { phase: Phase::Starting, hosts: lifeline.hosts.clone(), daemons: BTreeMap::new() };
     state.write(layout)?;
-    let result = build(layout, progress, &mut state);
-    if result.is_err()
-        && let Some(lan) = state.hosts.get(LAN)
-    {
-        down::end(lan)?;
+    let daemons = Daemons::default();
+    if let Err(error) = build(layout, progress, &state, &daemons) {
+        if let Some(lan) = state.hosts.get(LAN) {
+            lan.signal(Signal::SIGKILL);
+            // They are children of this process, and the kernel waits until it has noticed their end.
+            for (_, child) in lock(&daemons).values_mut() {
+                let _ = child.wait();
+            }
+            down::end(lan)?;
+        }
+        return Err(error);
     }
-    result?;
+    state.daemons = lock(&daemons).iter().map(|(name, (daemon, _))| (name.clone(), daemon.clone())).collect();
     lifeline.stay()?;
     state.phase = Phase::Up;
     state.write(layout)?;
     Ok(state)
 }
 
-fn build(layout: &Layout, progress: &Progress, state: &mut State) -> Result<()> {
+/// The daemons that `up` has started, by name.
+type Daemons = Mutex<BTreeMap<String, (Daemon, Child)>>;
+
+fn lock(daemons: &Daemons) -> MutexGuard<'_, BTreeMap<String, (Daemon, Child)>> {
+    daemons.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn build(layout: &Layout, progress: &Progress, state: &State, daemons: &Daemons) -> Result<()> {
     progress.say("hosts: network namespaces, bridge, cables, addresses");
     network::build(&state.hosts, &layout.dir)?;
     pki::Pki::create(layout)?;
@@ -93,7 +107,7 @@ fn build(layout: &Layout, progress: &Progress, state: &mut State) -> Result<()> 
         layout,
         progress,
         state,
-        daemons: Mutex::default(),
+        daemons,
         failed: AtomicBool::new(false),
         api: AtomicBool::new(false),
     };
@@ -113,9 +127,7 @@ fn build(layout: &Layout, progress: &Progress, state: &mut State) -> Result<()> 
             .partition(|error| matches!(error, LabError::Interrupted));
         reasons.into_iter().chain(called_off).next().map_or(Ok(()), Err)
     })?;
-    works.ready()?;
-    state.daemons = works.into_daemons();
-    Ok(())
+    works.ready()
 }
 
 /// The images that nodes have from the start, written once for each build of the tools.
@@ -147,7 +159,7 @@ struct Works<'a> {
     layout: &'a Layout,
     progress: &'a Progress,
     state: &'a State,
-    daemons: Mutex<BTreeMap<String, (Daemon, Child)>>,
+    daemons: &'a Daemons,
     failed: AtomicBool,
     api: AtomicBool,
 }
@@ -164,17 +176,8 @@ impl Works<'_> {
 
     fn daemon(&self, host: &Host, command: &[String]) -> Result<()> {
         let (name, daemon, child) = host.daemon(command)?;
-        self.lock().insert(name, (daemon, child));
+        lock(self.daemons).insert(name, (daemon, child));
         Ok(())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Daemon, Child)>> {
-        self.daemons.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn into_daemons(self) -> BTreeMap<String, Daemon> {
-        let daemons = self.daemons.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        daemons.into_iter().map(|(name, (daemon, _))| (name, daemon)).collect()
     }
 
     /// Waits, and ends at once when a daemon does, or another thread fails.
@@ -183,7 +186,7 @@ impl Works<'_> {
             if self.failed.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
-            for (name, (_, child)) in self.lock().iter_mut() {
+            for (name, (_, child)) in lock(self.daemons).iter_mut() {
                 if let Some(status) = child.try_wait().attempt(|| format!("look after {name}"))? {
                     return Err(LabError::DaemonEnded {
                         name: name.clone(),

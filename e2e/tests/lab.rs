@@ -135,7 +135,11 @@ impl Bench {
 
     /// Nothing of the lab is there: no process of these, no mount, interface, cgroup or file.
     fn assert_nothing_left(&self, processes: &[Process], cgroups: &BTreeSet<PathBuf>) {
-        let alive: Vec<_> = processes.iter().filter(|process| process.is_alive()).collect();
+        let about = |process: &Process| {
+            let read = |file| fs::read_to_string(format!("/proc/{}/{file}", process.pid)).unwrap_or_default();
+            (process.pid, read("cmdline").replace('\0', " "), read("stat"))
+        };
+        let alive: Vec<_> = processes.iter().filter(|process| process.is_alive()).map(about).collect();
         assert!(alive.is_empty(), "processes are left: {alive:?}");
         self.assert_ended(cgroups);
         assert!(!self.dir().exists(), "{} is left", self.dir().display());
