@@ -1,10 +1,8 @@
 //! The running lab as a value: hosts, kubectl, faults.
 
-use std::fs;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::error::{Attempt, LabError, Result};
@@ -160,25 +158,5 @@ impl Lab {
             let all = ready.len() == topology::nodes().count();
             Ok(if all { Seen::Yes(()) } else { Seen::NotYet(format!("Ready: {ready:?}")) })
         })
-    }
-
-    /// Sends a signal to every process called `program` in the containers of a node; says to how many.
-    /// For `speaker`, `controller` and the like: the daemons of the lab are not in containers.
-    ///
-    /// # Errors
-    /// The machine's processes cannot be read.
-    pub fn signal_containers(&self, node: &str, program: &str, signal: Signal) -> Result<usize> {
-        let branch = format!("/{}/{}/", crate::cluster::node::CGROUP, self.host(node)?.name());
-        let entries = fs::read_dir("/proc").attempt(|| "read /proc".to_owned())?;
-        let in_branch = |pid: i32| {
-            let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-            read("comm").trim_end() == program && read("cgroup").contains(&branch)
-        };
-        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        Ok(pids
-            .filter(|pid| in_branch(*pid))
-            .filter_map(Process::with_pid)
-            .filter(|p| p.signal(signal))
-            .count())
     }
 }

@@ -50,7 +50,7 @@ impl Layout {
     /// The folder is relative or lies in such a place.
     pub fn check(&self) -> Result<()> {
         let own = |place: &&str| self.dir.starts_with(place);
-        if !self.dir.is_absolute() || PRIVATE_TO_HOSTS.iter().any(|place| own(&place)) {
+        if !self.dir.is_absolute() || PRIVATE_TO_HOSTS.iter().any(own) {
             return Err(LabError::BadFolder { dir: self.dir.clone() });
         }
         Ok(())

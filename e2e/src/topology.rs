@@ -189,7 +189,7 @@ pub fn mac_text(address: [u8; 6]) -> String {
 /// 21 becomes 0x21.
 fn digits_as_hex(octet: u8) -> u16 {
     let n = u16::from(octet);
-    (n / 100) << 8 | (n / 10 % 10) << 4 | n % 10
+    ((n / 100) << 8) | ((n / 10 % 10) << 4) | (n % 10)
 }
 
 #[cfg(test)]
