@@ -13,16 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use sha2::{Digest, Sha256};
-
 use crate::error::{Attempt, Result};
-use crate::layout::hex;
-
-/// The branch of the whole lab in that folder; each node has one in it.
-fn branch_of(dir: &Path) -> String {
-    let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
-    format!("ferrolb-lab-{}", hex(&digest[..4]))
-}
 
 /// Makes the branch of a node the root that the calling process, and what it starts, sees.
 ///
@@ -31,8 +22,8 @@ fn branch_of(dir: &Path) -> String {
 ///
 /// # Errors
 /// The kernel refuses.
-pub(crate) fn confine(dir: &Path, node: &str) -> Result<()> {
-    let (lab, new) = (branch_of(dir), Path::new("/run/.cgroup"));
+pub(crate) fn confine(lab: &str, node: &str) -> Result<()> {
+    let new = Path::new("/run/.cgroup");
     fs::create_dir_all(new).attempt(|| format!("make {}", new.display()))?;
     let roots = roots();
     if !roots.iter().any(|root| root == Path::new(MOUNT)) {
@@ -40,8 +31,8 @@ pub(crate) fn confine(dir: &Path, node: &str) -> Result<()> {
         copy_links(Path::new(MOUNT), new).attempt(|| format!("fill {}", new.display()))?;
     }
     for root in &roots {
-        let branch = root.join(&lab).join(node);
-        grow(root, &[&lab, node]).attempt(|| format!("make {}", branch.display()))?;
+        let branch = root.join(lab).join(node);
+        grow(root, &[lab, node]).attempt(|| format!("make {}", branch.display()))?;
         let Ok(name) = root.strip_prefix(MOUNT) else { continue };
         let target = new.join(name);
         fs::create_dir_all(&target).attempt(|| format!("make {}", target.display()))?;
@@ -104,10 +95,10 @@ fn grow(root: &Path, names: &[&str]) -> io::Result<()> {
 ///
 /// # Errors
 /// A process is still in it after `patience`.
-pub(crate) fn remove(dir: &Path, patience: Duration) -> Result<bool> {
+pub(crate) fn remove(lab: &str, patience: Duration) -> Result<bool> {
     let mut found = false;
     for root in roots() {
-        let branch = root.join(branch_of(dir));
+        let branch = root.join(lab);
         if !branch.exists() {
             continue;
         }
@@ -151,13 +142,6 @@ fn parse_roots(mounts: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_lab_has_a_branch_of_its_own() {
-        let (one, other) = (branch_of(Path::new("/var/tmp/a")), branch_of(Path::new("/var/tmp/b")));
-        assert_ne!(one, other);
-        assert_eq!(one, branch_of(Path::new("/var/tmp/a")));
-    }
 
     #[test]
     fn both_kinds_of_hierarchies_are_found() {

@@ -179,7 +179,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Verb::Block { a, b, port } => lab()?.block(&a, &b, port)?,
         Verb::Unblock { a, b, port } => lab()?.unblock(&a, &b, port)?,
         Verb::Loss { a, b, percent } => lab()?.loss(&a, &b, percent)?,
-        Verb::Api { fault } => api(&mut lab()?, &fault)?,
+        Verb::Api { fault } => api(&lab()?, &fault)?,
         Verb::Push { archive } => println!("{}", lab()?.push(&archive)?.join("\n")),
         Verb::Image { out, reference, files } => {
             image::write(&out, &files, &[ImageName { reference, entrypoint: Vec::new() }])?;
@@ -189,7 +189,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn api(lab: &mut Lab, fault: &ApiFault) -> Result<()> {
+fn api(lab: &Lab, fault: &ApiFault) -> Result<()> {
     match fault {
         ApiFault::Stop => lab.api_stop(),
         ApiFault::Start => lab.api_start(&Progress::new()),

@@ -51,7 +51,7 @@ pub(crate) fn clean(layout: &Layout, lock: &Lock) -> Result<bool> {
             return Err(error);
         }
     }
-    found |= cgroups::remove(&layout.dir, PATIENCE)?;
+    found |= cgroups::remove(&layout.cgroup(), PATIENCE)?;
     found |= empty(&layout.dir, &layout.lock())?;
     if layout.dir.exists() {
         lock.remove_file()?;

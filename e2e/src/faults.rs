@@ -12,6 +12,7 @@ use crate::namespaces::{Depth, inside};
 use crate::network::batch;
 use crate::process::Process;
 use crate::progress::{Progress, Seen};
+use crate::state::State;
 use crate::topology::{Role, with_role};
 use crate::{down, up};
 
@@ -96,7 +97,7 @@ impl Lab {
         self.nft(&format!("table bridge {TABLE}\ndelete table bridge {TABLE}\n"))?;
         self.api_resume()?;
         if self.api_process().is_some_and(|process| !process.is_alive()) {
-            self.clone().api_start(progress)?;
+            self.api_start(progress)?;
         }
         Ok(())
     }
@@ -145,8 +146,10 @@ impl Lab {
         })
     }
 
+    /// As written down last: another process may have started it anew.
     fn api_process(&self) -> Option<Process> {
-        self.state.daemons.get(&api_name()).map(|daemon| daemon.process)
+        let state = State::read(&self.layout).ok().flatten()?;
+        state.daemons.get(&api_name()).map(|daemon| daemon.process)
     }
 
     /// Ends the API server: connections are refused until [`Lab::api_start`].
@@ -161,18 +164,18 @@ impl Lab {
     ///
     /// # Errors
     /// It does not become ready.
-    pub fn api_start(&mut self, progress: &Progress) -> Result<()> {
+    pub fn api_start(&self, progress: &Progress) -> Result<()> {
         let lock = Lock::take(&self.layout.lock(), "hack/lab api start")?;
-        if !self.api_process().is_some_and(|process| process.is_alive()) {
-            let gone = || LabError::NotUp { dir: self.layout.dir.clone() };
-            let command =
-                self.state.daemons.get(&api_name()).map(|daemon| daemon.command.clone()).ok_or_else(gone)?;
-            let (name, daemon, mut child) =
-                self.host(with_role(Role::ControlPlane).name)?.daemon(&command)?;
+        let gone = || LabError::NotUp { dir: self.layout.dir.clone() };
+        let mut state = State::read(&self.layout)?.ok_or_else(gone)?;
+        let old = state.daemons.get(&api_name()).ok_or_else(gone)?;
+        if !old.process.is_alive() {
+            let host = self.host(with_role(Role::ControlPlane).name)?;
+            let (name, daemon, mut child) = host.daemon(&old.command)?;
             // Its end must be noticed, by this process as long as there is one: the kernel waits for that.
             std::thread::spawn(move || child.wait());
-            self.state.daemons.insert(name, daemon);
-            self.state.write(&self.layout)?;
+            state.daemons.insert(name, daemon);
+            state.write(&self.layout)?;
         }
         drop(lock);
         progress.wait("the API server", Duration::from_secs(60), || Ok(Seen::when(self.api_answers())))

@@ -13,6 +13,7 @@ use nix::unistd::sethostname;
 
 use crate::cgroups;
 use crate::error::{Attempt, Result};
+use crate::layout::Layout;
 use crate::topology::{HOSTS, HostSpec, LAN, Role, host};
 
 /// Cuts the mounts of the calling process off from this machine's.
@@ -45,7 +46,7 @@ pub(crate) fn furnish(name: &str, dir: &Path) -> Result<()> {
     }
     write_etc(name)?;
     if host(name).is_some_and(HostSpec::is_node) {
-        cgroups::confine(dir, name)?;
+        cgroups::confine(&Layout::new(Some(dir.to_owned()), None).cgroup(), name)?;
     }
     // Volumes of pods may propagate within the host.
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SHARED, None::<&str>)

@@ -104,6 +104,13 @@ impl Layout {
         self.dir.join("log").join(format!("{daemon}.log"))
     }
 
+    /// The name of the lab's branch of the cgroups: each lab of this machine has its own.
+    #[must_use]
+    pub fn cgroup(&self) -> String {
+        let digest = Sha256::digest(self.dir.as_os_str().as_encoded_bytes());
+        format!("ferrolb-lab-{}", hex(&digest[..4]))
+    }
+
     /// What a host keeps on disk.
     #[must_use]
     pub fn disk(&self, host: &str) -> PathBuf {
@@ -158,6 +165,13 @@ mod tests {
         for dir in ["/var/tmp/lab", "/var/library/lab", "/home/me/lab"] {
             assert!(Layout::new(Some(dir.into()), None).check().is_ok(), "{dir}");
         }
+    }
+
+    #[test]
+    fn each_lab_has_a_branch_of_its_own() {
+        let cgroup = |dir: &str| Layout::new(Some(dir.into()), None).cgroup();
+        assert_ne!(cgroup("/var/tmp/a"), cgroup("/var/tmp/b"));
+        assert_eq!(cgroup("/var/tmp/a"), cgroup("/var/tmp/a"));
     }
 
     #[test]

@@ -37,7 +37,9 @@ mod state;
 mod status;
 pub mod topology;
 mod up;
+pub mod wire;
 
 pub use error::{LabError, Result};
 pub use host::Host;
 pub use lab::Lab;
+pub use wire::Wire;

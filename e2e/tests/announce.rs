@@ -6,17 +6,16 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use support::arp::{ask, mac_of};
+use support::arp::ask;
 use support::{ADDRESS, NAMESPACE, Product, UNUSED, text, until};
 
 /// Over a hundred broadcast requests from two hosts: the same one node answers each, once.
 #[test]
 fn exactly_one_node_answers_for_an_address() {
     let product = Product::ready();
-    let owner = product.lab.host(&product.owner().unwrap()).unwrap();
-    let expected: BTreeSet<String> = [mac_of(&owner)].into();
+    let expected: BTreeSet<String> = [product.owner().unwrap()].into();
     for host in ["client", "router"] {
-        let answers = ask(&product.lab.host(host).unwrap(), ADDRESS, 50);
+        let answers = ask(&product.lab, host, ADDRESS, 50);
         assert_eq!(answers.len(), 50, "requests seen from {host}");
         for (number, answer) in answers.iter().enumerate() {
             assert_eq!(*answer, expected, "request {number} from {host}");
@@ -27,7 +26,7 @@ fn exactly_one_node_answers_for_an_address() {
 #[test]
 fn an_address_that_no_service_has_is_answered_by_none() {
     let product = Product::ready();
-    let answers = ask(&product.lab.host("client").unwrap(), UNUSED, 20);
+    let answers = ask(&product.lab, "client", UNUSED, 20);
     assert!(answers.len() >= 20, "{} requests seen", answers.len());
     assert!(answers.iter().all(BTreeSet::is_empty), "{answers:?}");
 }
@@ -114,6 +113,6 @@ fn services_ask_for_addresses_and_are_told_why_not() {
         });
     }
     product.lab.delete(&objects).unwrap();
-    let answers = ask(&product.lab.host("client").unwrap(), "192.168.10.210", 5);
+    let answers = ask(&product.lab, "client", "192.168.10.210", 5);
     assert!(answers.iter().all(BTreeSet::is_empty), "still answered after deletion: {answers:?}");
 }

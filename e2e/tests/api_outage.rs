@@ -9,7 +9,7 @@ use support::{Product, measured, throughout, until};
 
 #[test]
 fn the_service_answers_throughout_and_nothing_restarts() {
-    let mut product = Product::ready();
+    let product = Product::ready();
     let before = product.restarts();
     product.lab.api_stop().unwrap();
     throughout("the Service answers without an API server", Duration::from_secs(60), || {

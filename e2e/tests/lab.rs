@@ -14,6 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
+use ferrolb_e2e::layout::Layout;
 use ferrolb_e2e::process::Process;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -134,24 +135,24 @@ impl Bench {
     }
 
     /// Nothing of the lab is there: no process of these, no mount, interface, cgroup or file.
-    fn assert_nothing_left(&self, processes: &[Process], cgroups: &BTreeSet<PathBuf>) {
+    fn assert_nothing_left(&self, processes: &[Process]) {
         let about = |process: &Process| {
             let read = |file| fs::read_to_string(format!("/proc/{}/{file}", process.pid)).unwrap_or_default();
             (process.pid, read("cmdline").replace('\0', " "), read("stat"))
         };
         let alive: Vec<_> = processes.iter().filter(|process| process.is_alive()).map(about).collect();
         assert!(alive.is_empty(), "processes are left: {alive:?}");
-        self.assert_ended(cgroups);
+        self.assert_ended();
         assert!(!self.dir().exists(), "{} is left", self.dir().display());
     }
 
-    fn assert_ended(&self, cgroups: &BTreeSet<PathBuf>) {
+    fn assert_ended(&self) {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let dir = self.dir().display().to_string();
         assert!(!mounts.contains(&dir), "mounts are left: {mounts}");
         let links = Command::new("ip").args(["-br", "link"]).output().unwrap();
         assert!(!text(&links).contains("flb0"), "this machine's leg is left");
-        let left: Vec<_> = lab_cgroups().difference(cgroups).cloned().collect();
+        let left = lab_cgroups(&Layout::new(Some(self.dir()), None).cgroup());
         assert!(left.is_empty(), "cgroups are left: {left:?}");
     }
 }
@@ -166,8 +167,8 @@ impl Drop for Bench {
     }
 }
 
-/// The branches of all labs of this machine, in every hierarchy.
-fn lab_cgroups() -> BTreeSet<PathBuf> {
+/// The branches of that name, in every hierarchy.
+fn lab_cgroups(name: &str) -> Vec<PathBuf> {
     let children = |folder: &Path| -> Vec<PathBuf> {
         fs::read_dir(folder)
             .map(|entries| entries.flatten().map(|it| it.path()).collect())
@@ -175,10 +176,7 @@ fn lab_cgroups() -> BTreeSet<PathBuf> {
     };
     let root = Path::new("/sys/fs/cgroup");
     let hierarchies = children(root).into_iter().chain([root.to_owned()]);
-    hierarchies
-        .flat_map(|hierarchy| children(&hierarchy))
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ferrolb-lab")))
-        .collect()
+    hierarchies.map(|hierarchy| hierarchy.join(name)).filter(|branch| branch.exists()).collect()
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -192,21 +190,19 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 #[test]
 fn an_interrupted_up_removes_what_it_had_started() {
     apart(|bench| {
-        let cgroups = lab_cgroups();
         let mut up = bench.up_half_way();
         let processes = bench.processes();
         assert!(processes.len() > 6, "{processes:?}");
         let pid = i32::try_from(up.id()).unwrap();
         Process::with_pid(pid).unwrap().signal(Signal::SIGINT);
         assert!(!up.wait().unwrap().success());
-        bench.assert_nothing_left(&processes, &cgroups);
+        bench.assert_nothing_left(&processes);
     });
 }
 
 #[test]
 fn a_killed_up_takes_the_lab_along_and_down_removes_the_rest() {
     apart(|bench| {
-        let cgroups = lab_cgroups();
         let mut up = bench.up_half_way();
         let processes = bench.processes();
         up.kill().unwrap();
@@ -214,7 +210,7 @@ fn a_killed_up_takes_the_lab_along_and_down_removes_the_rest() {
         until("the processes to end", || !processes.iter().any(Process::is_alive));
         let said = bench.run(&["down"]);
         assert!(said.contains("nothing of it is left"), "{said}");
-        bench.assert_nothing_left(&processes, &cgroups);
+        bench.assert_nothing_left(&processes);
         assert!(bench.run(&["down"]).contains("No lab was up"));
     });
 }
@@ -222,7 +218,6 @@ fn a_killed_up_takes_the_lab_along_and_down_removes_the_rest() {
 #[test]
 fn the_cluster_works_its_faults_are_real_and_down_leaves_nothing() {
     apart(|bench| {
-        let cgroups = lab_cgroups();
         bench.run(&["up"]);
         let again = Instant::now();
         bench.run(&["up"]);
@@ -246,7 +241,7 @@ fn the_cluster_works_its_faults_are_real_and_down_leaves_nothing() {
         // Even without its own record.
         fs::remove_file(bench.dir().join("lab.json")).unwrap();
         bench.run(&["down"]);
-        bench.assert_nothing_left(&processes, &cgroups);
+        bench.assert_nothing_left(&processes);
     });
 }
 

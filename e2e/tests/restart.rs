@@ -31,9 +31,8 @@ fn works_again(product: &Product, what: &str) {
     });
     let service = product.get(&["-n", "demo", "service", "hello-lb"]).unwrap();
     assert_eq!(service["status"]["loadBalancer"]["ingress"][0]["ip"], ADDRESS, "after {what} was killed");
-    let client = product.lab.host("client").unwrap();
-    answered_by(&product.lab, &client, ADDRESS, Duration::from_secs(60));
-    let answers = ask(&client, ADDRESS, 20);
+    answered_by(&product.lab, "client", ADDRESS, Duration::from_secs(60));
+    let answers = ask(&product.lab, "client", ADDRESS, 20);
     let nodes: BTreeSet<_> = answers.iter().flatten().collect();
     assert_eq!(nodes.len(), 1, "answers after {what} was killed: {answers:?}");
 }
