@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -52,7 +51,7 @@ pub(crate) fn clean(layout: &Layout, lock: &Lock) -> Result<bool> {
         }
     }
     found |= cgroups::remove(&layout.cgroup(), PATIENCE)?;
-    found |= empty(&layout.dir, &layout.lock())?;
+    found |= empty(layout)?;
     if layout.dir.exists() {
         lock.remove_file()?;
         match fs::remove_dir(&layout.dir) {
@@ -78,8 +77,9 @@ pub(crate) fn end(process: &Process) -> Result<bool> {
     Ok(found)
 }
 
-/// Removes all in the folder but the lock.
-fn empty(dir: &Path, lock: &Path) -> Result<bool> {
+/// Removes all in the folder but the lock; says whether there was more than locks.
+fn empty(layout: &Layout) -> Result<bool> {
+    let dir = &layout.dir;
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         entries => entries.attempt(|| format!("read {}", dir.display()))?,
@@ -87,10 +87,10 @@ fn empty(dir: &Path, lock: &Path) -> Result<bool> {
     let mut found = false;
     for entry in entries {
         let path = entry.attempt(|| format!("read {}", dir.display()))?.path();
-        if path == lock {
+        if path == layout.lock() {
             continue;
         }
-        found = true;
+        found |= path != layout.session_lock();
         let removed = if path.is_dir() && !path.is_symlink() {
             fs::remove_dir_all(&path)
         } else {

@@ -53,7 +53,23 @@ impl Lab {
         preflight::root()?;
         layout.check()?;
         let lock = Lock::take(&layout.lock(), "hack/lab down")?;
+        // Tests that are at work would fail for no reason of theirs.
+        let _session = Lock::take(&layout.session_lock(), "hack/lab down")?;
         down::clean(layout, &lock)
+    }
+
+    /// Has the lab for itself as long as the returned lock lives: tests run one after another, also those
+    /// of two people, and `down` is refused meanwhile. Waits for whoever has it now.
+    ///
+    /// # Errors
+    /// Somebody still has it after `limit`, or the user interrupts.
+    pub fn hold(&self, who: &str, progress: &Progress, limit: Duration) -> Result<Lock> {
+        progress.wait("the lab to be free", limit, || {
+            Ok(match Lock::try_take(&self.layout.session_lock(), who)? {
+                Ok(lock) => Seen::Yes(lock),
+                Err(holder) => Seen::NotYet(format!("It is in use: {holder}.")),
+            })
+        })
     }
 
     /// A host by its name.

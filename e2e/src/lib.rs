@@ -42,4 +42,5 @@ pub mod wire;
 pub use error::{LabError, Result};
 pub use host::Host;
 pub use lab::Lab;
+pub use lock::Lock;
 pub use wire::Wire;

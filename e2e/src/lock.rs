@@ -12,7 +12,7 @@ use crate::error::{Attempt, LabError, Result};
 
 /// A lock that is held.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     file: File,
     path: PathBuf,
 }
@@ -22,7 +22,7 @@ impl Lock {
     ///
     /// # Errors
     /// [`LabError::Busy`], or the file cannot be made.
-    pub(crate) fn take(path: &Path, doing: &str) -> Result<Self> {
+    pub fn take(path: &Path, doing: &str) -> Result<Self> {
         match Self::try_take(path, doing)? {
             Ok(lock) => Ok(lock),
             Err(holder) => {
@@ -36,7 +36,7 @@ impl Lock {
     ///
     /// # Errors
     /// The file cannot be made.
-    pub(crate) fn try_take(path: &Path, doing: &str) -> Result<std::result::Result<Self, String>> {
+    pub fn try_take(path: &Path, doing: &str) -> Result<std::result::Result<Self, String>> {
         loop {
             let mut file = open(path)?;
             match file.try_lock() {

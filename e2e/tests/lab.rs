@@ -5,187 +5,28 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, which end by panicking")]
 
-use std::collections::BTreeSet;
+mod bench;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::{self, sleep};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use ferrolb_e2e::Lab;
 use ferrolb_e2e::layout::Layout;
 use ferrolb_e2e::process::Process;
+use ferrolb_e2e::progress::Progress;
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
-use serde_json::Value;
-use tempfile::TempDir;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_ferrolb-lab");
+use bench::{Bench, PROGRAM, apart, ip, text, until};
+
 /// Answers on every node's address.
 const BACKEND: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "backend"}, "spec": {
     "hostNetwork": true, "nodeName": "k8s-node-2", "terminationGracePeriodSeconds": 0, "containers": [
     {"name": "a", "image": "docker.io/lab/agnhost:1", "args": ["netexec", "--http-port=8080"]},
     {"name": "b", "image": "docker.io/lab/agnhost:1", "args": ["netexec", "--http-port=8090", "--udp-port=8091"]}]}}"#;
-
-/// Runs a test in a network and with mounts that nothing else on this machine has.
-fn apart(test: impl FnOnce(&Bench) + Send) {
-    thread::scope(|scope| {
-        let worker = scope.spawn(|| {
-            unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_FS).unwrap();
-            mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
-                .unwrap();
-            ip("link set lo up");
-            let bench = Bench { folder: TempDir::with_prefix_in("ferrolb-lab-test-", "/var/tmp").unwrap() };
-            test(&bench);
-        });
-        if let Err(panic) = worker.join() {
-            std::panic::resume_unwind(panic);
-        }
-    });
-}
-
-fn ip(arguments: &str) {
-    let status = Command::new("ip").args(arguments.split(' ')).status().unwrap();
-    assert!(status.success(), "ip {arguments}");
-}
-
-fn text(output: &Output) -> String {
-    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
-}
-
-/// A lab in a folder of its own.
-struct Bench {
-    folder: TempDir,
-}
-
-impl Bench {
-    fn dir(&self) -> PathBuf {
-        self.folder.path().join("lab")
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        command.args(arguments).env("FERROLB_LAB", self.dir());
-        command
-    }
-
-    fn output(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).stdin(Stdio::null()).output().unwrap()
-    }
-
-    /// What a command that must succeed says.
-    fn run(&self, arguments: &[&str]) -> String {
-        let output = self.output(arguments);
-        assert!(output.status.success(), "{arguments:?} failed: {}", text(&output));
-        text(&output)
-    }
-
-    /// What a command that must fail says.
-    fn refused(&self, arguments: &[&str]) -> String {
-        let output = self.output(arguments);
-        assert!(!output.status.success(), "{arguments:?} succeeded: {}", text(&output));
-        text(&output)
-    }
-
-    /// An `up` that is at work: its pods' control plane is being started.
-    fn up_half_way(&self) -> Child {
-        let mut up = self.command(&["up"]).stderr(Stdio::null()).spawn().unwrap();
-        until("daemons to start", || {
-            assert_eq!(up.try_wait().unwrap(), None, "up ended by itself");
-            fs::metadata(self.dir().join("log/k8s-master-1-kube-apiserver.log")).is_ok()
-        });
-        up
-    }
-
-    fn state(&self) -> Value {
-        serde_json::from_slice(&fs::read(self.dir().join("lab.json")).unwrap()).unwrap()
-    }
-
-    /// All processes below the lab's first one, containers included: found by who started whom.
-    fn processes(&self) -> Vec<Process> {
-        let lan: Process = serde_json::from_value(self.state()["hosts"]["lan"].clone()).unwrap();
-        let parent = |pid: i32| -> Option<i32> {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-        };
-        let pids = || -> BTreeSet<i32> {
-            let names = fs::read_dir("/proc").unwrap().flatten();
-            names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-        };
-        let mut found = BTreeSet::from([lan.pid]);
-        loop {
-            let below = |pid: &i32| parent(*pid).is_some_and(|parent| found.contains(&parent));
-            let new: Vec<i32> = pids().into_iter().filter(|pid| !found.contains(pid) && below(pid)).collect();
-            if new.is_empty() {
-                break;
-            }
-            found.extend(new);
-        }
-        // What `up` has started is below it as long as it is at work.
-        let daemons = self.state()["daemons"].as_object().unwrap().clone();
-        let daemons = daemons.values().filter_map(|it| i32::try_from(it["process"]["pid"].as_i64()?).ok());
-        found.extend(daemons);
-        found.into_iter().filter_map(Process::with_pid).collect()
-    }
-
-    fn answers(&self, url: &str) -> bool {
-        self.output(&["exec", "client", "curl", "-sf", "-m", "1", url]).status.success()
-    }
-
-    /// Nothing of the lab is there: no process of these, no mount, interface, cgroup or file.
-    fn assert_nothing_left(&self, processes: &[Process]) {
-        let about = |process: &Process| {
-            let read = |file| fs::read_to_string(format!("/proc/{}/{file}", process.pid)).unwrap_or_default();
-            (process.pid, read("cmdline").replace('\0', " "), read("stat"))
-        };
-        let alive: Vec<_> = processes.iter().filter(|process| process.is_alive()).map(about).collect();
-        assert!(alive.is_empty(), "processes are left: {alive:?}");
-        self.assert_ended();
-        assert!(!self.dir().exists(), "{} is left", self.dir().display());
-    }
-
-    fn assert_ended(&self) {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let dir = self.dir().display().to_string();
-        assert!(!mounts.contains(&dir), "mounts are left: {mounts}");
-        let links = Command::new("ip").args(["-br", "link"]).output().unwrap();
-        assert!(!text(&links).contains("flb0"), "this machine's leg is left");
-        let left = lab_cgroups(&Layout::new(Some(self.dir()), None).cgroup());
-        assert!(left.is_empty(), "cgroups are left: {left:?}");
-    }
-}
-
-/// A test that fails leaves nothing behind either.
-impl Drop for Bench {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            eprintln!("{}", text(&self.output(&["status"])));
-            let _ = self.output(&["down"]);
-        }
-    }
-}
-
-/// The branches of that name, in every hierarchy.
-fn lab_cgroups(name: &str) -> Vec<PathBuf> {
-    let children = |folder: &Path| -> Vec<PathBuf> {
-        fs::read_dir(folder)
-            .map(|entries| entries.flatten().map(|it| it.path()).collect())
-            .unwrap_or_default()
-    };
-    let root = Path::new("/sys/fs/cgroup");
-    let hierarchies = children(root).into_iter().chain([root.to_owned()]);
-    hierarchies.map(|hierarchy| hierarchy.join(name)).filter(|branch| branch.exists()).collect()
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
-        sleep(Duration::from_millis(100));
-    }
-}
 
 #[test]
 fn an_interrupted_up_removes_what_it_had_started() {
@@ -235,6 +76,7 @@ fn the_cluster_works_its_faults_are_real_and_down_leaves_nothing() {
         frames_can_be_dropped(bench);
         the_api_server_can_be_taken_away(bench);
         another_lab_is_refused(bench);
+        a_lab_in_use_stays(bench);
 
         let processes = bench.processes();
         assert!(processes.len() > 20, "{processes:?}");
@@ -324,6 +166,18 @@ fn another_lab_is_refused(bench: &Bench) {
     let said = text(&output);
     assert!(!output.status.success() && said.contains(&bench.dir().display().to_string()), "{said}");
     assert!(!other.exists(), "a refused lab left its folder");
+}
+
+fn a_lab_in_use_stays(bench: &Bench) {
+    let lab = Lab::open(&Layout::new(Some(bench.dir()), None)).unwrap();
+    let quiet = Progress::quiet();
+    let session = lab.hold("a test", &quiet, Duration::ZERO).unwrap();
+    let said = bench.refused(&["down"]);
+    assert!(said.contains(&format!("a test (process {})", std::process::id())), "{said}");
+    let second = lab.hold("another test", &quiet, Duration::ZERO).unwrap_err().to_string();
+    assert!(second.contains("a test"), "{second}");
+    drop(session);
+    lab.hold("another test", &quiet, Duration::ZERO).unwrap();
 }
 
 #[test]
