@@ -1,6 +1,8 @@
 //! Processes that die without a word: the Service keeps its address, is reachable again, and one node
 //! answers for it.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::collections::BTreeSet;

@@ -1,7 +1,13 @@
 //! What the tests of the product share: the lab with the product in it, waits on conditions, and what is
 //! printed when one of them fails.
 
-#![expect(dead_code, unreachable_pub, reason = "each test file is a crate and uses a part of this")]
+#![expect(
+    dead_code,
+    unreachable_pub,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "each test file is a crate, uses a part of this, and fails by panicking"
+)]
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};

@@ -1,0 +1,110 @@
+//! Metrics by HTTPS, for those whom the API server lets read them; and the log level of a running
+//! process, for those whom it lets change that.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::time::Duration;
+
+use support::{NAMESPACE, Product, until};
+
+const READER: &str = "apiVersion: v1
+kind: ServiceAccount
+metadata: {name: metrics-reader, namespace: demo}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: nobody, namespace: demo}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: lab-metrics-reader}
+rules:
+- {nonResourceURLs: [/metrics], verbs: [get]}
+- {nonResourceURLs: [/log-level], verbs: [put]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: lab-metrics-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: lab-metrics-reader}
+subjects: [{kind: ServiceAccount, name: metrics-reader, namespace: demo}]
+";
+
+/// What curl printed for a request of the client: the body and, on the last line, the status.
+fn request(
+    product: &Product,
+    host: &str,
+    path: &str,
+    token: Option<&str>,
+    more: &[&str],
+) -> (String, String) {
+    let url = format!("https://{host}:9120{path}");
+    let bearer = token.map(|token| format!("Authorization: Bearer {token}"));
+    let mut command =
+        vec!["curl", "--silent", "--insecure", "--max-time", "5", "--write-out", "\n%{http_code}"];
+    if let Some(bearer) = &bearer {
+        command.extend(["--header", bearer]);
+    }
+    command.extend(more);
+    command.push(&url);
+    let output = product.lab.host("client").unwrap().output(&command).unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (body, status) = text.rsplit_once('\n').unwrap_or_default();
+    (body.to_owned(), status.to_owned())
+}
+
+#[test]
+fn metrics_are_read_and_levels_changed_by_those_who_may() {
+    let product = Product::ready();
+    product.lab.apply(READER).unwrap();
+    let token =
+        |account: &str| product.kubectl(&["-n", "demo", "create", "token", account]).trim().to_owned();
+    let (reader, nobody) = (token("metrics-reader"), token("nobody"));
+    let owner = product.owner().unwrap();
+    let node = product.lab.host(&owner).unwrap().ipv4().to_string();
+
+    assert_eq!(request(&product, &node, "/metrics", None, &[]).1, "401");
+    assert_eq!(request(&product, &node, "/metrics", Some("garbage"), &[]).1, "401");
+    let (body, status) = request(&product, &node, "/metrics", Some(&nobody), &[]);
+    assert_eq!(
+        (body.trim(), status.as_str()),
+        ("Authorization denied for user system:serviceaccount:demo:nobody", "403")
+    );
+    let series = [
+        format!(
+            "metallb_speaker_announced{{ip=\"192.168.10.200\",node=\"{owner}\",protocol=\"layer2\",service=\"demo/hello-lb\"}} 1"
+        ),
+        "metallb_k8s_client_config_loaded_bool 1".to_owned(),
+        "metallb_k8s_client_config_stale_bool 0".to_owned(),
+        "process_resident_memory_bytes".to_owned(),
+    ];
+    until("the speaker's series", Duration::from_secs(30), || {
+        let (body, status) = request(&product, &node, "/metrics", Some(&reader), &[]);
+        let missing: Vec<_> = series.iter().filter(|it| !body.contains(it.as_str())).collect();
+        if status == "200" && missing.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{status}, without {missing:?}\n{body}"))
+        }
+    });
+
+    let level =
+        |level: &str| request(&product, &node, "/log-level", Some(&reader), &["-X", "PUT", "-d", level]);
+    assert_eq!(request(&product, &node, "/log-level", Some(&nobody), &["-X", "PUT", "-d", "debug"]).1, "403");
+    let (body, status) = level("loud");
+    assert!(status == "400" && body.contains("use all, debug, info"), "{status}: {body}");
+    assert_eq!(level("debug").1, "200");
+    let pod = ["-n", NAMESPACE, "get", "pods", "-l", "component=speaker", "--field-selector"];
+    let on_owner = format!("spec.nodeName={owner}");
+    let name =
+        product.kubectl(&[&pod[..], &[&on_owner, "-o", "jsonpath={.items[0].metadata.name}"]].concat());
+    until("an answered request in the debug log", Duration::from_secs(30), || {
+        support::arp::ask(&product.lab, "client", support::ADDRESS, 1);
+        let log = product.kubectl(&["-n", NAMESPACE, "logs", &name, "--tail=200"]);
+        let wanted = "got ARP request for service IP, sending response";
+        if log.contains(wanted) { Ok(()) } else { Err("no such line".to_owned()) }
+    });
+    assert_eq!(level("info").1, "200");
+    product.lab.delete(READER).unwrap();
+}
