@@ -17,7 +17,7 @@ use crate::status;
 
 /// A three-node Kubernetes with a router and a client, in network namespaces of this machine.
 #[derive(Debug, Parser)]
-#[command(name = "hack/lab", version, disable_help_subcommand = true)]
+#[command(name = "hack/lab", bin_name = "hack/lab", version, disable_help_subcommand = true)]
 pub struct Args {
     /// Folder of the lab: state, logs, keys, disks of the hosts [default: $XDG_STATE_HOME or /var/tmp, then ferrolb-lab].
     #[arg(long, env = "FERROLB_LAB", global = true)]
