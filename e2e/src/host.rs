@@ -129,11 +129,12 @@ impl Host {
         let program = command.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
         let name = format!("{}-{}", self.name(), program.to_string_lossy());
         let log = self.layout.log(&name);
+        // Of this machine, not of the host.
+        let open = || fs::OpenOptions::new().create(true).append(true).open(&log);
+        let (output, errors) = open()
+            .and_then(|file| Ok((file.try_clone()?, file)))
+            .attempt(|| format!("open {}", log.display()))?;
         let child = self.inside(|| {
-            let open = || fs::OpenOptions::new().create(true).append(true).open(&log);
-            let (output, errors) = open()
-                .and_then(|file| Ok((file.try_clone()?, file)))
-                .attempt(|| format!("open {}", log.display()))?;
             let mut ready = Command::new("setsid");
             ready.args(command).env_clear().env("PATH", self.path()).env("HOME", "/root");
             ready.stdin(Stdio::null()).stdout(output).stderr(errors);
@@ -154,11 +155,14 @@ impl Host {
         };
         let mut ready = Command::new(program);
         ready.args(arguments).env("PATH", self.path()).current_dir("/");
+        // The home folder is the user's own.
+        ready.env("VTYSH_HISTFILE", "/dev/null");
         for variable in PROXY_VARIABLES {
             ready.env_remove(variable);
         }
         if self.spec.role == Role::ControlPlane {
             ready.env("KUBECONFIG", self.layout.kubeconfig());
+            ready.env("KUBECACHEDIR", self.layout.kubectl_cache());
         } else {
             ready.env_remove("KUBECONFIG");
         }
@@ -193,6 +197,8 @@ pub(crate) fn succeeded(command: &str, output: Output) -> Result<String> {
 pub(crate) fn kubectl(layout: &Layout) -> Command {
     let mut command = Command::new(layout.tool("kubectl"));
     command.arg("--kubeconfig").arg(layout.kubeconfig());
+    // What it remembers goes with the lab, and preferences of the user do not count.
+    command.env("KUBECACHEDIR", layout.kubectl_cache()).env("KUBERC", "off");
     for variable in PROXY_VARIABLES {
         command.env_remove(variable);
     }

@@ -44,6 +44,11 @@ pub(crate) fn furnish(name: &str, dir: &Path) -> Result<()> {
         let short = folder.rsplit('/').next().unwrap_or(folder);
         bind(&disk.join(short), folder)?;
     }
+    if host(name).is_some_and(|spec| spec.role == Role::Router) {
+        // FRR's logs of crashes. The lab's own folder may be in there: what has to be written to it is
+        // mounted already.
+        cover("/var/tmp")?;
+    }
     write_etc(name)?;
     if host(name).is_some_and(HostSpec::is_node) {
         cgroups::confine(&Layout::new(Some(dir.to_owned()), None).cgroup(), name)?;

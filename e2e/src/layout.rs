@@ -80,6 +80,12 @@ impl Layout {
         self.dir.join("kubeconfig")
     }
 
+    /// What kubectl remembers of the API.
+    #[must_use]
+    pub fn kubectl_cache(&self) -> PathBuf {
+        self.dir.join("cache")
+    }
+
     /// What runs: see [`crate::state`].
     #[must_use]
     pub fn state(&self) -> PathBuf {

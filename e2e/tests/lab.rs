@@ -20,7 +20,7 @@ use ferrolb_e2e::progress::Progress;
 use nix::mount::{MsFlags, mount};
 use nix::sys::signal::Signal;
 
-use bench::{Bench, PROGRAM, apart, ip, text, until};
+use bench::{Bench, PROGRAM, apart, ip, text, until, usual_places};
 
 /// Answers on every node's address.
 const BACKEND: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "backend"}, "spec": {
@@ -59,6 +59,7 @@ fn a_killed_up_takes_the_lab_along_and_down_removes_the_rest() {
 #[test]
 fn the_cluster_works_its_faults_are_real_and_down_leaves_nothing() {
     apart(|bench| {
+        let places = usual_places();
         bench.run(&["up"]);
         let again = Instant::now();
         bench.run(&["up"]);
@@ -84,6 +85,7 @@ fn the_cluster_works_its_faults_are_real_and_down_leaves_nothing() {
         fs::remove_file(bench.dir().join("lab.json")).unwrap();
         bench.run(&["down"]);
         bench.assert_nothing_left(&processes);
+        assert_eq!(usual_places(), places, "a daemon wrote to its usual place");
     });
 }
 

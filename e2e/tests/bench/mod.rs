@@ -180,3 +180,28 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
         sleep(Duration::from_millis(100));
     }
 }
+
+/// What is where the daemons of the lab write on a machine that is all theirs.
+pub fn usual_places() -> Vec<(&'static str, BTreeSet<PathBuf>)> {
+    [
+        "/etc/cni/net.d",
+        "/etc/frr",
+        "/etc/kubernetes",
+        "/run/containerd",
+        "/run/frr",
+        "/run/netns",
+        "/var/lib/cni",
+        "/var/lib/containerd",
+        "/var/lib/etcd",
+        "/var/lib/kubelet",
+        "/var/log/containers",
+        "/var/log/pods",
+        "/var/tmp/frr",
+        "/root/.kube",
+    ]
+    .map(|place| {
+        let entries = fs::read_dir(place).map(|entries| entries.flatten().map(|it| it.path()).collect());
+        (place, entries.unwrap_or_default())
+    })
+    .to_vec()
+}
