@@ -48,10 +48,13 @@ fn request(
     }
     command.extend(more);
     command.push(&url);
-    let output = product.lab.host("client").unwrap().output(&command).unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let (body, status) = text.rsplit_once('\n').unwrap_or_default();
-    (body.to_owned(), status.to_owned())
+    // 000 is curl's word for no answer in time, which a busy machine may give.
+    until("an answer of the metrics port", Duration::from_secs(60), || {
+        let output = product.lab.host("client").unwrap().output(&command).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (body, status) = text.rsplit_once('\n').unwrap_or_default();
+        if status == "000" { Err(format!("{command:?}")) } else { Ok((body.to_owned(), status.to_owned())) }
+    })
 }
 
 #[test]
