@@ -10,6 +10,7 @@ mod compile;
 mod diagnostic;
 pub mod pools;
 pub mod ranges;
+mod selectors;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -154,11 +154,6 @@ impl Watches {
         count.mark_changed();
         Changed { count }
     }
-
-    /// A sender for changes that do not come from a store (membership, links), in the same view.
-    pub fn trigger(&self) -> Trigger {
-        Trigger { changes: Arc::clone(&self.changes) }
-    }
 }
 
 /// What a kind must be to be watched.
@@ -171,19 +166,6 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Hash + Eq,
 {
-}
-
-/// Raises a change.
-#[derive(Clone, Debug)]
-pub struct Trigger {
-    changes: Arc<watch::Sender<u64>>,
-}
-
-impl Trigger {
-    /// Wakes the process's loop.
-    pub fn raise(&self) {
-        self.changes.send_modify(|count| *count = count.wrapping_add(1));
-    }
 }
 
 /// Conflated changes: however many happened, the next call returns once.
@@ -248,9 +230,9 @@ mod tests {
         let watches = Watches::new(Readiness::default(), Shutdown::default());
         let mut changed = watches.changed();
         changed.next().await;
-        let trigger = watches.trigger();
-        trigger.raise();
-        trigger.raise();
+        let raise = || watches.changes.send_modify(|count| *count += 1);
+        raise();
+        raise();
         changed.next().await;
         let again = tokio::time::timeout(Duration::from_millis(50), changed.next()).await;
         assert!(again.is_err(), "two raises were one change");

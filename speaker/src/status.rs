@@ -27,7 +27,7 @@ use ferrolb_core::service::ServiceKey;
 use ferrolb_runtime::event::{EventSink, EventType};
 use ferrolb_runtime::watch::{Changed, Store, Watches};
 use ferrolb_runtime::write::{self, WriteError};
-use ferrolb_runtime::{Shutdown, log};
+use ferrolb_runtime::{Shutdown, keep, log};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -163,13 +163,7 @@ impl Writing {
         loop {
             match write::bounded(pods.get(name)).await {
                 Ok(pod) => {
-                    return OwnerReference {
-                        api_version: "v1".to_owned(),
-                        kind: "Pod".to_owned(),
-                        name: name.clone(),
-                        uid: pod.uid().unwrap_or_default(),
-                        ..OwnerReference::default()
-                    };
+                    return keep::owned_by_pod(name, &pod.uid().unwrap_or_default());
                 }
                 Err(error) => {
                     let error = log::chain(&error);

@@ -10,9 +10,9 @@ use ferrolb_api::v1beta1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::diagnostic::{AdvertisementProblem, SelectorField};
-use super::pools::Finding;
+use super::selectors::{Finding, SelectorProblem, parse_list};
 use crate::node::Node;
-use crate::selector::{Labels, Selector, any_matches, repetitions};
+use crate::selector::{Labels, Repeated, Selector, SelectorError, any_matches};
 
 /// An L2 advertisement in force, resolved against pools and nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,20 +155,17 @@ fn selectors(
     field: SelectorField,
     findings: &mut Vec<Finding<AdvertisementProblem>>,
 ) -> Vec<Selector> {
-    let path = format!("spec.{}", field.name());
-    let repeated = repetitions(field.name(), selectors).into_iter().map(AdvertisementProblem::Repeated);
-    findings.extend(repeated.map(|problem| (path.clone(), problem)));
-    let mut parsed = Vec::new();
-    for (index, selector) in selectors.iter().enumerate() {
-        match Selector::parse(selector) {
-            Ok(selector) => parsed.push(selector),
-            Err(error) => {
-                let problem =
-                    AdvertisementProblem::InvalidSelector { field, selector: selector.clone(), error };
-                findings.push((format!("{path}[{index}]"), problem));
-            }
-        }
-    }
+    let mut parsed = parse_list(selectors, "spec", field, findings);
     parsed.sort();
     parsed
+}
+
+impl SelectorProblem for AdvertisementProblem {
+    fn repeated(repeated: Repeated) -> Self {
+        Self::Repeated(repeated)
+    }
+
+    fn invalid(field: SelectorField, selector: LabelSelector, error: SelectorError) -> Self {
+        Self::InvalidSelector { field, selector, error }
+    }
 }

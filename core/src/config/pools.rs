@@ -8,7 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::diagnostic::{PoolProblem, SelectorField};
 use super::ranges::{Family, IpRange, is_buggy};
-use crate::selector::{Labels, Selector, any_matches, repetitions};
+use super::selectors::{Finding, SelectorProblem, parse_list};
+use crate::selector::{Labels, Repeated, Selector, SelectorError, any_matches};
 
 /// A pool in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,9 +87,6 @@ impl LeftOutPool {
     }
 }
 
-/// A problem and the field it is in.
-pub(super) type Finding<P> = (String, P);
-
 /// The pool as far as it can be read, and everything that is wrong with it in itself.
 pub(super) fn parse(
     pool: &IPAddressPool,
@@ -127,10 +125,11 @@ fn restrict(
     if namespaces.len() < allocation.namespaces.len() {
         findings.push(("spec.serviceAllocation.namespaces".to_owned(), PoolProblem::RepeatedNamespace));
     }
-    let selectors = selectors(&allocation.namespace_selectors, SelectorField::Namespaces, findings);
+    let parent = "spec.serviceAllocation";
+    let selectors = parse_list(&allocation.namespace_selectors, parent, SelectorField::Namespaces, findings);
     let matching = all_namespaces.iter().filter(|(_, labels)| any_matches(&selectors, labels));
     namespaces.extend(matching.map(|(name, _)| name.clone()));
-    let services = self::selectors(&allocation.service_selectors, SelectorField::Services, findings);
+    let services = parse_list(&allocation.service_selectors, parent, SelectorField::Services, findings);
     let everywhere = allocation.namespaces.is_empty() && allocation.namespace_selectors.is_empty();
     Restriction {
         priority: allocation.priority.unwrap_or_default(),
@@ -139,23 +138,12 @@ fn restrict(
     }
 }
 
-fn selectors(
-    selectors: &[LabelSelector],
-    field: SelectorField,
-    findings: &mut Vec<Finding<PoolProblem>>,
-) -> Vec<Selector> {
-    let path = format!("spec.serviceAllocation.{}", field.name());
-    let repeated = repetitions(field.name(), selectors).into_iter().map(PoolProblem::Repeated);
-    findings.extend(repeated.map(|problem| (path.clone(), problem)));
-    let mut parsed = Vec::new();
-    for (index, selector) in selectors.iter().enumerate() {
-        match Selector::parse(selector) {
-            Ok(selector) => parsed.push(selector),
-            Err(error) => {
-                let problem = PoolProblem::InvalidSelector { field, selector: selector.clone(), error };
-                findings.push((format!("{path}[{index}]"), problem));
-            }
-        }
+impl SelectorProblem for PoolProblem {
+    fn repeated(repeated: Repeated) -> Self {
+        Self::Repeated(repeated)
     }
-    parsed
+
+    fn invalid(field: SelectorField, selector: LabelSelector, error: SelectorError) -> Self {
+        Self::InvalidSelector { field, selector, error }
+    }
 }
