@@ -8,11 +8,15 @@
 pub mod advertisements;
 pub mod bfd;
 pub mod bgp_advertisements;
+pub mod communities;
 mod compile;
 mod diagnostic;
+mod lookup;
+mod memory;
 pub mod peers;
 pub mod pools;
 pub mod ranges;
+mod reserved;
 mod selectors;
 
 use std::collections::BTreeMap;
@@ -24,8 +28,11 @@ pub use self::bgp_advertisements::BgpAdvertisement;
 pub(crate) use self::compile::compile_with_last;
 pub use self::compile::{Compiled, compile};
 pub use self::diagnostic::{
-    AdvertisementProblem, Diagnostic, Kind, Message, ObjectRef, PoolProblem, SelectorField, Severity,
+    AdvertisementProblem, BfdField, BfdProblem, BgpAdvertisementProblem, CommunityProblem,
+    CommunityValueError, Diagnostic, Kind, Message, ObjectRef, PeerProblem, PoolProblem, Reserved,
+    SelectorField, Severity,
 };
+pub use self::memory::Memory;
 pub use self::peers::{Neighbor, Password, Peer, RemoteAs, Timers};
 pub use self::pools::{LeftOutPool, Pool};
 use self::ranges::{Family, IpRange, to_number};

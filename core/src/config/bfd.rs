@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use ferrolb_api::v1beta1::{BFDProfile, BFDProfileSpec};
+
+use super::diagnostic::{BfdField, BfdProblem};
+use super::selectors::Finding;
+
 /// A BFD profile in force, with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BfdProfile {
@@ -24,7 +29,7 @@ pub struct BfdProfile {
 }
 
 impl BfdProfile {
-    /// Unless the profile says otherwise, in milliseconds.
+    // Unless the profile says otherwise.
     const INTERVAL: Duration = Duration::from_millis(300);
     const ECHO_INTERVAL: Duration = Duration::from_millis(50);
     const DETECT_MULTIPLIER: u8 = 3;
@@ -42,4 +47,43 @@ impl BfdProfile {
             minimum_ttl: None,
         }
     }
+}
+
+/// The profile, and everything that is wrong with it.
+pub(super) fn parse(profile: &BFDProfile) -> (BfdProfile, Vec<Finding<BfdProblem>>) {
+    let name = profile.metadata.name.clone().unwrap_or_default();
+    let mut findings = Vec::new();
+    if name.is_empty() {
+        findings.push(("metadata.name".to_owned(), BfdProblem::MissingName));
+    }
+    let BFDProfileSpec { receive_interval, transmit_interval, detect_multiplier, .. } = profile.spec;
+    let BFDProfileSpec { echo_interval, echo_mode, passive_mode, minimum_ttl, .. } = profile.spec;
+    let mut checked = |field: BfdField, value: Option<u32>| {
+        let (min, max) = field.bounds();
+        let value = value?;
+        if (min..=max).contains(&value) {
+            return Some(value);
+        }
+        findings.push((format!("spec.{}", field.name()), BfdProblem::OutOfRange { field, value }));
+        None
+    };
+    let multiplier = checked(BfdField::DetectMultiplier, detect_multiplier);
+    let receive = checked(BfdField::ReceiveInterval, receive_interval);
+    let transmit = checked(BfdField::TransmitInterval, transmit_interval);
+    let ttl = checked(BfdField::MinimumTtl, minimum_ttl);
+    let echo = checked(BfdField::EchoInterval, echo_interval);
+    let millis = |value: u32| Duration::from_millis(value.into());
+    let byte = |value: u32| u8::try_from(value).ok();
+    let defaults = BfdProfile::named(&name);
+    let parsed = BfdProfile {
+        receive_interval: receive.map_or(defaults.receive_interval, millis),
+        transmit_interval: transmit.map_or(defaults.transmit_interval, millis),
+        detect_multiplier: multiplier.and_then(byte).unwrap_or(defaults.detect_multiplier),
+        echo_interval: echo.map_or(defaults.echo_interval, millis),
+        echo_mode: echo_mode.unwrap_or_default(),
+        passive_mode: passive_mode.unwrap_or_default(),
+        minimum_ttl: ttl.and_then(byte),
+        ..defaults
+    };
+    (parsed, findings)
 }

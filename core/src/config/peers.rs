@@ -1,13 +1,17 @@
-//! BGP peers: with whom which nodes talk, and how.
+//! BGP peers in force: with whom which nodes talk, and how.
+
+mod parse;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU16;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ferrolb_proto::bgp::Asn;
 
+pub(super) use self::parse::parse;
 use super::bfd::BfdProfile;
 
 /// A BGP peer in force.
@@ -34,7 +38,7 @@ pub struct Peer {
     /// Pause between attempts to connect; none: that of the engine.
     pub connect_time: Option<Duration>,
     /// Nodes that open the session.
-    pub nodes: BTreeSet<String>,
+    pub nodes: Arc<BTreeSet<String>>,
     /// TCP MD5 password.
     pub password: Option<Password>,
     /// The Secret that the password is, or is still to be, read from.
