@@ -25,7 +25,7 @@ mod settings;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::message::{self, Inbox, Message};
 use super::notification::{Code, Notification};
@@ -94,6 +94,7 @@ pub struct Session {
     jitter: Jitter,
     /// Tries in a row that led to no stable session.
     failures: u32,
+    longest_retry: Duration,
     /// Whether a session was established since this one exists (RFC 4724: the restart is over then).
     returned: bool,
     outputs: VecDeque<Output>,
@@ -101,14 +102,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that dials at `now`.
-    pub fn new(now: Instant, settings: Settings, seed: u64) -> Self {
+    /// A session that dials at `now`, and after failures with pauses of at most `longest_retry`.
+    pub fn new(now: Instant, settings: Settings, longest_retry: Duration, seed: u64) -> Self {
         Self {
             settings,
             phase: Phase::Idle { until: Some(now) },
             desired: Arc::default(),
             jitter: Jitter::new(seed),
             failures: 0,
+            longest_retry,
             returned: false,
             outputs: VecDeque::new(),
             updates_sent: 0,
@@ -208,6 +210,11 @@ impl Session {
             Phase::Connect { deadline } | Phase::OpenSent { deadline, .. } => Some(*deadline),
             Phase::OpenConfirm(session) | Phase::Established(session) => session.next_timeout(),
         }
+    }
+
+    /// Pauses between tries are no longer than this from now on.
+    pub fn set_longest_retry(&mut self, longest_retry: Duration) {
+        self.longest_retry = longest_retry;
     }
 
     /// The next effect.
@@ -409,7 +416,7 @@ impl Session {
     }
 
     fn pause(&mut self, now: Instant) -> Phase {
-        let pause = self.jitter.apply(timers::retry(self.failures, self.settings.longest_retry));
+        let pause = self.jitter.apply(timers::retry(self.failures, self.longest_retry));
         self.failures = self.failures.saturating_add(1);
         Phase::Idle { until: Some(now + pause) }
     }

@@ -49,8 +49,6 @@ pub struct Settings {
     pub hold_time: u16,
     /// Longest time between KEEPALIVEs.
     pub keepalive: Option<Duration>,
-    /// Longest pause between two tries.
-    pub longest_retry: Duration,
     /// Families to offer.
     pub families: BTreeSet<Family>,
     /// For how many seconds the peer is to keep routes while this speaker restarts (RFC 4724).

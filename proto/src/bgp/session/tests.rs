@@ -22,7 +22,6 @@ fn settings(local: u32, peer: u32) -> Settings {
         fallback_identifier: Ipv4Addr::new(1, 1, 1, 1),
         hold_time: 90,
         keepalive: None,
-        longest_retry: 30 * SECOND,
         families: Family::ALL.into(),
         graceful_restart: None,
     }
@@ -48,7 +47,7 @@ fn drain(session: &mut Session) -> Vec<Output> {
 
 /// A session of AS 1 with AS 2 in a state.
 fn in_state(now: Instant, state: State) -> Session {
-    let mut session = Session::new(now, settings(1, 2), 0);
+    let mut session = Session::new(now, settings(1, 2), 30 * SECOND, 0);
     let steps: [&dyn Fn(&mut Session); 4] = [
         &|session| session.handle_timeout(now),
         &|session| session.handle_input(now, Input::Connected(next_hops(1))),
@@ -152,7 +151,7 @@ fn a_peer_that_reads_nothing_is_given_up() {
 #[test]
 fn failures_are_answered_by_longer_pauses_and_a_stable_session_ends_them() {
     let start = zero();
-    let mut session = Session::new(start, settings(1, 2), 7);
+    let mut session = Session::new(start, settings(1, 2), 30 * SECOND, 7);
     let mut pauses = Vec::new();
     for _ in 0..7 {
         let at = session.next_timeout().unwrap();
@@ -256,7 +255,7 @@ fn stopping_says_goodbye_or_nothing() {
 fn graceful_restart_says_once_that_the_speaker_is_back() {
     let now = zero();
     let ours = Settings { graceful_restart: Some(120), ..settings(1, 2) };
-    let mut session = Session::new(now, ours, 0);
+    let mut session = Session::new(now, ours, 30 * SECOND, 0);
     let mut opens = Vec::new();
     for _ in 0..2 {
         let at = session.next_timeout().unwrap();

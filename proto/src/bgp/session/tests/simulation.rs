@@ -22,7 +22,7 @@ struct Side {
 
 impl Side {
     fn new(now: Instant, settings: Settings, seed: u64) -> Self {
-        let session = Session::new(now, settings, seed);
+        let session = Session::new(now, settings, 30 * SECOND, seed);
         let (arriving, table) = (VecDeque::new(), BTreeMap::new());
         Self { session, dialling: false, connected: false, arriving, table, ups: 0 }
     }
