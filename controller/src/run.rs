@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ferrolb_api::well_known::{configuration_state, object};
+use ferrolb_core::node;
 use ferrolb_runtime::Process;
 use ferrolb_runtime::lease::{Lease, Timing};
 use kube::Api;
@@ -27,6 +28,11 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         services: watches.add(Api::all(client.clone())),
         pools: watches.add(Api::namespaced(client.clone(), &namespace)),
         l2_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
+        bgp_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
+        bgp_peers: watches.add(Api::namespaced(client.clone(), &namespace)),
+        bfd_profiles: watches.add(Api::namespaced(client.clone(), &namespace)),
+        communities: watches.add(Api::namespaced(client.clone(), &namespace)),
+        nodes: watches.add_pruned(Api::all(client.clone()), watcher::Config::default(), node::prune),
         namespaces: watches.add(Api::all(client.clone())),
         states: watches.add_with(Api::namespaced(client.clone(), &namespace), own),
     };

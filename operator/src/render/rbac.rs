@@ -91,14 +91,15 @@ fn of_component(component: &str, peer_secrets: &BTreeSet<String>) -> (&'static s
 fn controller() -> Rights {
     Rights {
         cluster: vec![
-            rule("", &["namespaces", "services"], READ),
+            // Node addresses must not be in pools.
+            rule("", &["namespaces", "nodes", "services"], READ),
             rule("", &["services/status"], &["patch", "update"]),
             events(),
             token_reviews(),
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, CONFIGURATION, READ),
             rule(GROUP, &["ipaddresspools/status"], &["patch", "update"]),
             rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
             // The owner of its ConfigurationState is its own pod.
@@ -150,11 +151,12 @@ fn webhook() -> Rights {
                 object::WEBHOOK_CONFIGURATION,
             ),
             rule("", &["namespaces", "nodes"], READ),
+            rule("networking.k8s.io", &["servicecidrs"], READ),
             token_reviews(),
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, CONFIGURATION, READ),
             rule("", &["secrets"], &["create"]),
             named(rule("", &["secrets"], &["get", "list", "update", "watch"]), object::WEBHOOK_SECRET),
         ],
