@@ -133,6 +133,15 @@ fn webhook() -> Rights {
                 ),
                 object::WEBHOOK_CONFIGURATION,
             ),
+            // The conversion of BGPPeers.
+            named(
+                rule(
+                    "apiextensions.k8s.io",
+                    &["customresourcedefinitions"],
+                    &["get", "list", "patch", "watch"],
+                ),
+                object::BGP_PEER_CRD,
+            ),
             rule("", &["namespaces", "nodes"], READ),
             token_reviews(),
             access_reviews(),
