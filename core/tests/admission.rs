@@ -105,7 +105,10 @@ fn only_in_our_namespace() {
     let mut stray = pool("p", &["1.2.3.0/24"]);
     stray.metadata.namespace = Some("default".to_owned());
     assert_eq!(judge(&Resources::default(), stray.clone(), Operation::Create), denied(message));
-    assert_eq!(judge(&Resources::default(), stray, Operation::Update), allowed());
+    let warning = r#"IPAddressPool "p" is not in force: it is not in namespace metallb-system"#;
+    let warned = Verdict::Allowed { warnings: vec![warning.to_owned()] };
+    assert_eq!(judge(&Resources::default(), stray.clone(), Operation::Update), warned);
+    assert_eq!(judge(&Resources::default(), stray, Operation::Delete), allowed());
 }
 
 #[test]

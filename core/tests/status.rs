@@ -70,7 +70,7 @@ fn results_and_texts() {
             "L2Advertisement \"ad\" refers to IPAddressPool \"later\", which does not exist",
         ),
     ] {
-        let state = configuration_state(&diagnostics, CONDITION, at(1), None);
+        let state = configuration_state(&diagnostics, |_| true, CONDITION, at(1), None);
         assert_eq!(state.result, Some(result));
         assert_eq!(state.error_summary.as_deref(), Some(summary));
         let [condition] = &state.conditions[..] else { panic!("{state:?}") };
@@ -87,7 +87,7 @@ fn time_moves_with_transitions_only() {
     for (second, diagnostics, transition) in
         [(1, vec![], 1), (2, vec![], 1), (3, bad("a"), 3), (4, bad("b"), 3), (5, vec![], 5), (6, vec![], 5)]
     {
-        let state = configuration_state(&diagnostics, CONDITION, at(second), previous.as_ref());
+        let state = configuration_state(&diagnostics, |_| true, CONDITION, at(second), previous.as_ref());
         assert_eq!(state.conditions[0].last_transition_time, at(transition), "at {second}");
         previous = Some(state);
     }
@@ -98,7 +98,7 @@ fn a_message_is_never_too_long_for_the_api() {
     let name = "ä".repeat(100);
     let names: Vec<String> = (0..1000).map(|index| format!("{name}{index}")).collect();
     let pools: Vec<(&str, &[&str])> = names.iter().map(|name| (name.as_str(), &[][..])).collect();
-    let state = configuration_state(&findings(&pools, &[]), CONDITION, at(1), None);
+    let state = configuration_state(&findings(&pools, &[]), |_| true, CONDITION, at(1), None);
     assert!(state.conditions[0].message.len() <= 32768);
     assert!(state.conditions[0].message.ends_with('…'));
 }
