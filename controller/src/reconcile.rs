@@ -29,6 +29,7 @@ use crate::args::Args;
 use crate::assumed::{Assumed, Seen, version};
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
+use crate::states::stale;
 use crate::writer;
 
 /// Status writes under way at a time.
@@ -109,6 +110,7 @@ impl Controller {
         if lease.now() {
             retry |= self.write_pools(&allocation).await;
             retry |= self.write_state(&compiled).await;
+            retry |= self.delete_stale_states().await;
         }
         retry
     }
@@ -270,6 +272,29 @@ impl Controller {
                 true
             }
         }
+    }
+
+    async fn delete_stale_states(&self) -> bool {
+        let api: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
+        let mut retry = false;
+        for state in stale(self.stores.states.list(), |node| self.stores.nodes.get_global(node).is_some()) {
+            let name = state.name_any();
+            match write::delete(&api, &name, state.uid().as_deref()).await {
+                Ok(()) => tracing::info!(event = "stateDeleted", state = name, "its node is gone"),
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) => {
+                    self.metrics.update_errors.inc();
+                    let cause = chain(&error);
+                    tracing::warn!(
+                        op = "deleteConfigurationState",
+                        error = cause,
+                        "state not deleted, retrying"
+                    );
+                    retry = true;
+                }
+            }
+        }
+        retry
     }
 
     /// This process's own pod, with which its state goes.
