@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::args::Args;
 use crate::certificate::Keeper;
-use crate::existing::Existing;
+use crate::existing::{self, Existing};
 use crate::metrics::Metrics;
 use crate::registration::{self, Registrar, conversion};
 use crate::server::{Reviewer, router};
@@ -32,14 +32,8 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
 
     let watches = process.watches();
-    let existing = Existing {
-        client: client.clone(),
-        namespace: namespace.clone(),
-        pools: watches.add(Api::namespaced(client.clone(), &namespace)),
-        l2_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
-        namespaces: watches.add(Api::all(client.clone())),
-        nodes: watches.add(Api::all(client.clone())),
-    };
+    let service_cidrs = existing::has_service_cidrs(&client).await;
+    let existing = Existing::watch(&watches, client.clone(), &namespace, service_cidrs);
     let own = process.watches();
     let secrets = Api::namespaced(client.clone(), &namespace);
     let configurations = Api::all(client.clone());

@@ -9,7 +9,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use ferrolb_api::v1beta1::{IPAddressPool, L2Advertisement};
+use ferrolb_api::v1beta1::{
+    BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement, MetalLB,
+};
+use ferrolb_api::v1beta2::BGPPeer;
 use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
 use ferrolb_runtime::log::chain;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -45,6 +48,11 @@ pub(crate) fn router(reviewer: Arc<Reviewer>) -> Router {
     Router::new()
         .route(IPAddressPool::PATH, post(review::<IPAddressPool>))
         .route(L2Advertisement::PATH, post(review::<L2Advertisement>))
+        .route(BGPAdvertisement::PATH, post(review::<BGPAdvertisement>))
+        .route(BGPPeer::PATH, post(review::<BGPPeer>))
+        .route(BFDProfile::PATH, post(review::<BFDProfile>))
+        .route(Community::PATH, post(review::<Community>))
+        .route(MetalLB::PATH, post(review::<MetalLB>))
         .route(convert::PATH, post(convert))
         .with_state(reviewer)
 }
@@ -114,7 +122,7 @@ async fn review<K: Reviewed>(State(reviewer): State<Arc<Reviewer>>, body: Body) 
 async fn judge(existing: &Existing, candidate: Candidate, operation: Operation) -> Result<Verdict, String> {
     let namespace = &existing.namespace;
     let verdict = admit(&existing.watched(), candidate.clone(), operation, namespace);
-    if verdict == (Verdict::Allowed { warnings: Vec::new() }) {
+    if verdict == Verdict::allowed() {
         return Ok(verdict);
     }
     match existing.fresh().await {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use axum::http::{Request, Response as HttpResponse};
 use ferrolb_runtime::watch::Watches;
 use ferrolb_runtime::{Readiness, Shutdown};
-use kube::{Api, Client};
+use kube::Client;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tower::{ServiceExt, service_fn};
@@ -46,15 +46,7 @@ async fn over(stored: Value) -> (Router, Arc<Mutex<usize>>) {
     let client = client(stored, Arc::clone(&lists));
     let readiness = Readiness::default();
     let watches = Watches::new(readiness.clone(), Shutdown::default());
-    let namespace = "metallb-system".to_owned();
-    let existing = Existing {
-        pools: watches.add(Api::namespaced(client.clone(), &namespace)),
-        l2_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
-        namespaces: watches.add(Api::all(client.clone())),
-        nodes: watches.add(Api::all(client.clone())),
-        client,
-        namespace,
-    };
+    let existing = Existing::watch(&watches, client, "metallb-system", true);
     readiness.wait().await;
     let metrics = Arc::new(Metrics::register(&Registry::new()).unwrap());
     (router(Arc::new(Reviewer::new(existing, metrics))), lists)
