@@ -18,6 +18,8 @@ pub mod annotation {
     pub const ALLOCATED_FROM_POOL: &str = "metallb.io/ip-allocated-from-pool";
     /// Prefix of the annotations that MetalLB deprecated; still read where the new key is absent.
     pub const DEPRECATED_PREFIX: &str = "metallb.universe.tf/";
+    /// On a BGPPeer read as `v1beta1`: the fields of `v1beta2` that this version has no room for, as JSON.
+    pub const KEPT_FOR_V1BETA2: &str = "ferrolb.io/kept-for-v1beta2";
 }
 
 /// Labels.
@@ -100,6 +102,8 @@ pub mod object {
     pub const CONTROLLER_LEASE: &str = "metallb.io.controller";
     /// The CRD that owns cluster-scoped operands.
     pub const METALLB_CRD: &str = "metallbs.metallb.io";
+    /// The CRD whose versions the webhook converts.
+    pub const BGP_PEER_CRD: &str = "bgppeers.metallb.io";
 }
 
 /// Ports, as in MetalLB 0.16.
@@ -122,7 +126,7 @@ pub mod field_manager {
     pub const CONTROLLER: &str = "metallb-controller";
     /// The speaker, on its status objects.
     pub const SPEAKER: &str = "metallb-speaker";
-    /// The webhook, on `caBundle` alone.
+    /// The webhook, on `caBundle` and the conversion of BGPPeers alone.
     pub const WEBHOOK: &str = "metallb-webhook";
     /// Condition of the controller's ConfigurationState.
     pub const POOL_RECONCILER: &str = "poolReconciler";

@@ -1,17 +1,23 @@
-//! `kubectl ferrolb`: what FerroLB would install, and the manifests that are generated from its types.
+//! `kubectl ferrolb`: what FerroLB would install, the manifests that are generated from its types, and what
+//! is wrong with a configuration.
 //!
 //! ```text
 //! crds    api::crds()            ┐
 //! rbac    operator::render::rbac ┼→ manifest (YAML) → standard output or files of a kustomization
 //! render  operator::render       ┘
+//! lint    core::config::compile  → findings with file and line → text, JSON, SARIF, GitHub
 //! ```
 
 mod command;
+mod lint;
 mod manifest;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Looks at FerroLB from outside: what it would install, and with which rights.
+/// Looks at FerroLB from outside: what it would install, with which rights, and whether its configuration is
+/// right.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "kubectl-ferrolb", bin_name = "kubectl ferrolb", version)]
 pub struct Cli {
@@ -23,6 +29,10 @@ pub struct Cli {
 enum Command {
     /// Prints the CustomResourceDefinitions.
     Crds(command::crds::Args),
+    /// Says what is wrong with a configuration, in files or in the cluster.
+    ///
+    /// Exit status: 0 without an error (warnings or not), 1 with an error, 2 where nothing could be checked.
+    Lint(command::lint::Args),
     /// Prints what the operator needs before it can run: its ServiceAccount and rights.
     Rbac(command::rbac::Args),
     /// Prints what the operator would install for a MetalLB object.
@@ -32,11 +42,16 @@ enum Command {
     Render(command::render::Args),
 }
 
-/// Runs one command.
-pub fn run(cli: Cli) -> anyhow::Result<()> {
-    match cli.command {
-        Command::Crds(args) => command::crds::run(&args),
-        Command::Rbac(args) => command::rbac::run(&args),
-        Command::Render(args) => command::render::run(&args),
-    }
+/// Runs one command; an error is told on standard error.
+pub fn run(cli: Cli) -> ExitCode {
+    let (done, failure) = match cli.command {
+        Command::Crds(args) => (command::crds::run(&args).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE),
+        Command::Lint(args) => (command::lint::run(&args), ExitCode::from(2)),
+        Command::Rbac(args) => (command::rbac::run(&args).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE),
+        Command::Render(args) => (command::render::run(&args).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        failure
+    })
 }

@@ -13,6 +13,7 @@ mod metrics;
 mod reconcile;
 mod reporter;
 mod run;
+mod states;
 mod writer;
 
 pub use args::Args;

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool, L2Advertisement};
+use ferrolb_api::v1beta1::{
+    BFDProfile, BGPAdvertisement, Community, ConfigurationState, IPAddressPool, L2Advertisement,
+};
+use ferrolb_api::v1beta2::BGPPeer;
 use ferrolb_api::well_known::{component, configuration_state, field_manager, label};
 use ferrolb_core::allocator::{Allocation, LoadBalancers, StatusWrite, allocate};
-use ferrolb_core::config::{Compiled, Severity, compile};
+use ferrolb_core::config::{Compiled, Diagnostic, compile};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
 use ferrolb_core::status;
@@ -17,7 +20,7 @@ use ferrolb_runtime::watch::Store;
 use ferrolb_runtime::write;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
@@ -26,6 +29,7 @@ use crate::args::Args;
 use crate::assumed::{Assumed, Seen, version};
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
+use crate::states::stale;
 use crate::writer;
 
 /// Status writes under way at a time.
@@ -36,6 +40,11 @@ pub(crate) struct Stores {
     pub(crate) services: Store<Service>,
     pub(crate) pools: Store<IPAddressPool>,
     pub(crate) l2_advertisements: Store<L2Advertisement>,
+    pub(crate) bgp_advertisements: Store<BGPAdvertisement>,
+    pub(crate) bgp_peers: Store<BGPPeer>,
+    pub(crate) bfd_profiles: Store<BFDProfile>,
+    pub(crate) communities: Store<Community>,
+    pub(crate) nodes: Store<Node>,
     pub(crate) namespaces: Store<Namespace>,
     pub(crate) states: Store<ConfigurationState>,
 }
@@ -101,6 +110,7 @@ impl Controller {
         if lease.now() {
             retry |= self.write_pools(&allocation).await;
             retry |= self.write_state(&compiled).await;
+            retry |= self.delete_stale_states().await;
         }
         retry
     }
@@ -117,6 +127,11 @@ impl Controller {
         Resources::default()
             .with_pools(self.stores.pools.list())
             .with_l2_advertisements(self.stores.l2_advertisements.list())
+            .with_bgp_advertisements(self.stores.bgp_advertisements.list())
+            .with_bgp_peers(self.stores.bgp_peers.list())
+            .with_bfd_profiles(self.stores.bfd_profiles.list())
+            .with_communities(self.stores.communities.list())
+            .with_nodes(self.stores.nodes.list().iter().map(|node| &**node))
             .with_namespaces(self.stores.namespaces.list().iter().map(|namespace| &**namespace))
     }
 
@@ -125,7 +140,7 @@ impl Controller {
         for assignment in allocation.outcomes.values().filter_map(|outcome| outcome.assignment.as_ref()) {
             *services.entry(assignment.pool.clone()).or_insert(0) += 1;
         }
-        let invalid = compiled.diagnostics.iter().any(|it| it.severity() == Severity::Invalid);
+        let invalid = compiled.diagnostics.iter().any(is_ours);
         self.metrics.show_pools(&allocation.counters, &services);
         self.metrics.config_loaded.set(1);
         self.metrics.config_stale.set(invalid.into());
@@ -225,6 +240,7 @@ impl Controller {
         let current = self.stores.states.get(&self.namespace, configuration_state::CONTROLLER);
         let status = status::configuration_state(
             &compiled.diagnostics,
+            status::concerns_controller,
             configuration_state::POOL_CONDITION,
             Time(Timestamp::now()),
             current.as_ref().and_then(|state| state.status.as_ref()),
@@ -258,6 +274,29 @@ impl Controller {
         }
     }
 
+    async fn delete_stale_states(&self) -> bool {
+        let api: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
+        let mut retry = false;
+        for state in stale(self.stores.states.list(), |node| self.stores.nodes.get_global(node).is_some()) {
+            let name = state.name_any();
+            match write::delete(&api, &name, state.uid().as_deref()).await {
+                Ok(()) => tracing::info!(event = "stateDeleted", state = name, "its node is gone"),
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) => {
+                    self.metrics.update_errors.inc();
+                    let cause = chain(&error);
+                    tracing::warn!(
+                        op = "deleteConfigurationState",
+                        error = cause,
+                        "state not deleted, retrying"
+                    );
+                    retry = true;
+                }
+            }
+        }
+        retry
+    }
+
     /// This process's own pod, with which its state goes.
     async fn owner(&mut self) -> Option<OwnerReference> {
         if self.owner.is_none() {
@@ -282,8 +321,13 @@ fn tell(reporter: &mut Reporter, services: &Services, allocation: &Allocation, k
     }
 }
 
+/// Whether something that the controller works with is left out.
+fn is_ours(diagnostic: &Diagnostic) -> bool {
+    diagnostic.leaves_out() && status::concerns_controller(diagnostic)
+}
+
 fn report(compiled: &Compiled) {
-    let mut invalid = compiled.diagnostics.iter().filter(|it| it.severity() == Severity::Invalid).peekable();
+    let mut invalid = compiled.diagnostics.iter().filter(|it| is_ours(it)).peekable();
     if invalid.peek().is_none() {
         tracing::info!(event = "config reloaded", "config reloaded");
     }

@@ -142,6 +142,24 @@ impl Platform {
         Ok(write::bounded(crds.get(object::METALLB_CRD)).await?.metadata.uid)
     }
 
+    /// Takes our webhook out of the conversion of BGPPeers, in the name of its field manager, if it is
+    /// there: whoever asks for the older version would wait for it.
+    pub(crate) async fn release_conversion(&self) -> Result<bool, WriteError> {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let Some(crd) = write::bounded(crds.get_opt(object::BGP_PEER_CRD)).await? else { return Ok(false) };
+        let webhook = crd.spec.conversion.and_then(|conversion| conversion.webhook);
+        let service = webhook.and_then(|webhook| webhook.client_config).and_then(|config| config.service);
+        if !service.is_some_and(|it| it.namespace == self.namespace && it.name == object::WEBHOOK_SERVICE) {
+            return Ok(false);
+        }
+        let nothing = json!({
+            "apiVersion": CustomResourceDefinition::api_version(&()),
+            "kind": CustomResourceDefinition::kind(&()),
+            "metadata": {"name": object::BGP_PEER_CRD, "uid": crd.metadata.uid},
+        });
+        write::apply(&crds, field_manager::WEBHOOK, object::BGP_PEER_CRD, &nothing).await.map(|_| true)
+    }
+
     /// The membership key that is in its Secret already, with or without the operator's labels.
     pub(crate) async fn memberlist_key(&self) -> Result<Option<String>, WriteError> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);

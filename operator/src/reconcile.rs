@@ -62,9 +62,27 @@ impl Reconciler {
     async fn pass_without_object(&mut self, live: &BTreeMap<ObjectKey, Live>) -> Next {
         self.memory.forget();
         let plan = drift::plan_without_owner(live); // pure
-        let problem = self.write(plan, live).await; // client
+        let mut problem = self.write(plan, live).await; // client
+        let webhook = ObjectKey { kind: Kind::Deployment, name: object::WEBHOOK.into() };
+        if problem.is_none() && !live.contains_key(&webhook) && self.held.now() {
+            problem = self.release_conversion().await; // client
+        }
         self.tell(problem.clone());
         if problem.is_some() { Next::Retry } else { Next::OnChange }
+    }
+
+    async fn release_conversion(&self) -> Option<Problem> {
+        match self.platform.release_conversion().await {
+            Ok(false) => None,
+            Ok(true) => {
+                tracing::info!(
+                    event = "conversionReleased",
+                    "the webhook is gone, BGPPeers convert without it"
+                );
+                None
+            }
+            Err(error) => Some(Problem::Conversion { error: explain(&error) }),
+        }
     }
 
     async fn pass_for(&mut self, metallb: &MetalLB, live: BTreeMap<ObjectKey, Live>) -> Next {

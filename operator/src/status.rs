@@ -62,6 +62,11 @@ pub enum Problem {
         /// What the API server said.
         error: String,
     },
+    /// The webhook is gone, but could not be taken out of the conversion of BGPPeers.
+    Conversion {
+        /// What the API server said.
+        error: String,
+    },
 }
 
 impl Problem {
@@ -71,7 +76,7 @@ impl Problem {
                 reason::UNSUPPORTED_BACKEND
             }
             Self::Refused(Refusal::TolerationSeconds(_)) => reason::INVALID_SPEC,
-            Self::Apply { .. } => reason::APPLY_FAILED,
+            Self::Apply { .. } | Self::Conversion { .. } => reason::APPLY_FAILED,
             Self::Delete { .. } => reason::DELETE_FAILED,
             Self::Read { .. } => reason::READ_FAILED,
         }
@@ -85,6 +90,9 @@ impl fmt::Display for Problem {
             Self::Apply { object, error } => write!(f, "{object} could not be applied: {error}"),
             Self::Delete { object, error } => write!(f, "{object} could not be deleted: {error}"),
             Self::Read { what, error } => write!(f, "{what} could not be read: {error}"),
+            Self::Conversion { error } => {
+                write!(f, "the conversion of BGPPeers still asks the webhook, which is gone: {error}")
+            }
         }
     }
 }

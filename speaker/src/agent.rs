@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrolb_core::config::{Compiled, compile};
+use ferrolb_core::config::{Compiled, Memory};
 use ferrolb_core::planner::OwnedAddresses;
 use ferrolb_core::resources::Resources;
 use ferrolb_runtime::Shutdown;
@@ -73,6 +73,7 @@ pub struct Agent {
 /// What the last pass came to.
 #[derive(Default)]
 struct Last {
+    memory: Memory,
     compiled: Option<(Resources, Arc<Compiled>)>,
     world: Option<World>,
     plan: Plan,
@@ -150,10 +151,18 @@ impl Agent {
         let resources = Resources::default()
             .with_pools(self.stores.pools.list())
             .with_l2_advertisements(self.stores.l2_advertisements.list())
+            .with_bgp_advertisements(self.stores.bgp_advertisements.list())
+            .with_bgp_peers(self.stores.bgp_peers.list())
+            .with_bfd_profiles(self.stores.bfd_profiles.list())
+            .with_communities(self.stores.communities.list())
             .with_nodes(nodes.iter().map(Arc::as_ref));
         let compiled = match &last.compiled {
             Some((before, compiled)) if *before == resources => Arc::clone(compiled),
-            _ => Arc::new(compile(&resources)),
+            _ => {
+                let mut compiled = last.memory.compile(&resources);
+                compiled.diagnostics.retain(|it| it.concerns(&self.settings.node));
+                Arc::new(compiled)
+            }
         };
         let nodes = resources.nodes.clone();
         last.compiled = Some((resources, Arc::clone(&compiled)));

@@ -12,6 +12,9 @@ use super::object::{Kind, Object, Scope};
 use super::{COMPONENTS, Context, labels};
 
 const READ: &[&str] = &["get", "list", "watch"];
+/// Kinds that make up the configuration.
+const CONFIGURATION: &[&str] =
+    &["bfdprofiles", "bgpadvertisements", "bgppeers", "communities", "ipaddresspools", "l2advertisements"];
 const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -85,14 +88,15 @@ fn of_component(component: &str) -> (&'static str, Rights) {
 fn controller() -> Rights {
     Rights {
         cluster: vec![
-            rule("", &["namespaces", "services"], READ),
+            // Node addresses must not be in pools.
+            rule("", &["namespaces", "nodes", "services"], READ),
             rule("", &["services/status"], &["patch", "update"]),
             events(),
             token_reviews(),
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, CONFIGURATION, READ),
             rule(GROUP, &["ipaddresspools/status"], &["patch", "update"]),
             rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
             // The owner of its ConfigurationState is its own pod.
@@ -113,7 +117,7 @@ fn speaker() -> Rights {
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, CONFIGURATION, READ),
             rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
             rule(GROUP, &["servicel2statuses", "servicel2statuses/status"], WRITE),
             // The other speakers' addresses.
@@ -133,12 +137,22 @@ fn webhook() -> Rights {
                 ),
                 object::WEBHOOK_CONFIGURATION,
             ),
+            // The conversion of BGPPeers.
+            named(
+                rule(
+                    "apiextensions.k8s.io",
+                    &["customresourcedefinitions"],
+                    &["get", "list", "patch", "watch"],
+                ),
+                object::BGP_PEER_CRD,
+            ),
             rule("", &["namespaces", "nodes"], READ),
+            rule("networking.k8s.io", &["servicecidrs"], READ),
             token_reviews(),
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, CONFIGURATION, READ),
             rule("", &["secrets"], &["create"]),
             named(rule("", &["secrets"], &["get", "list", "update", "watch"]), object::WEBHOOK_SECRET),
         ],

@@ -22,6 +22,7 @@ const WEBHOOK: &str = "/apis/apps/v1/namespaces/metallb-system/deployments/metal
 const SECRET: &str = "/api/v1/namespaces/metallb-system/secrets/metallb-memberlist";
 const EXCLUDE: &str = "/api/v1/namespaces/metallb-system/configmaps/metallb-excludel2";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/metallbs.metallb.io";
+const PEER_CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bgppeers.metallb.io";
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/metallb-system:speaker";
 
 struct Running {
@@ -178,4 +179,35 @@ async fn without_the_object_cluster_scoped_operands_go() {
     until("cluster-scoped operands are gone", &api, |api| cluster_scoped(api) == 0).await;
     // Namespaced ones are the garbage collector's, which this API server does not have.
     assert!(api.get(SPEAKER).is_some());
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_gone_is_asked_for_no_conversion() {
+    let Running { api, .. } = installed().await;
+    let converted_by = |service: &str| {
+        json!({"metadata": {}, "spec": {
+            "group": "metallb.io", "scope": "Namespaced", "names": {"kind": "BGPPeer", "plural": "bgppeers"}, "versions": [],
+            "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {
+                "service": {"namespace": "metallb-system", "name": service}}}},
+        }})
+    };
+    let releases = |api: &Api| api.writes().iter().filter(|it| **it == format!("PATCH {PEER_CRD}")).count();
+    api.put(PEER_CRD, converted_by("metallb-webhook-service"));
+    api.remove(METALLB);
+    let role_gone = |api: &Api| api.get(CLUSTER_ROLE).is_none();
+    until("cluster-scoped operands are gone", &api, role_gone).await;
+    assert_eq!(releases(&api), 0, "the webhook is there still");
+    api.remove(WEBHOOK);
+    until("the webhook is taken out", &api, |api| releases(api) > 0).await;
+    // Somebody else's is not ours to take out.
+    let before = releases(&api);
+    api.put(PEER_CRD, converted_by("another"));
+    let passed = "/apis/rbac.authorization.k8s.io/v1/clusterroles/metallb-system:passed";
+    let labels = api.get(SPEAKER).unwrap()["metadata"]["labels"].clone();
+    // The second pass begins when the first is at its end.
+    for _ in 0..2 {
+        api.put(passed, json!({"metadata": {"labels": labels}}));
+        until("one more pass", &api, |api| api.get(passed).is_none()).await;
+    }
+    assert_eq!(releases(&api), before);
 }

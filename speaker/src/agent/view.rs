@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ferrolb_api::well_known::label;
-use ferrolb_core::config::{Compiled, Diagnostic, Severity};
+use ferrolb_core::config::{Compiled, Diagnostic};
 use ferrolb_core::node::Node;
 use ferrolb_core::planner::{Announcements, Holders, PlanInput, ServicePlan, merge, plan_service};
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
@@ -109,12 +109,12 @@ pub fn plan(world: &World) -> Plan {
 
 /// Whether nothing is left out.
 pub fn is_valid(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().all(|it| it.severity() != Severity::Invalid)
+    !diagnostics.iter().any(Diagnostic::leaves_out)
 }
 
 /// Logs what is wrong with the configuration, when that changed.
 pub(super) fn tell_diagnostics(diagnostics: &[Diagnostic]) {
-    for diagnostic in diagnostics.iter().filter(|it| it.severity() == Severity::Invalid) {
+    for diagnostic in diagnostics.iter().filter(|it| it.leaves_out()) {
         tracing::error!(
             controller = "ConfigReconciler",
             object = %diagnostic.object,

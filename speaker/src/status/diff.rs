@@ -159,7 +159,7 @@ pub(super) fn desired_state(
     now: Time,
     before: Option<&ConfigurationStateStatus>,
 ) -> ConfigurationStateStatus {
-    status::configuration_state(diagnostics, CONFIG_CONDITION, now, before)
+    status::configuration_state(diagnostics, |_| true, CONFIG_CONDITION, now, before)
 }
 
 /// Whether a status says what is desired, whatever conditions others may have added.
