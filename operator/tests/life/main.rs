@@ -23,6 +23,8 @@ const SECRET: &str = "/api/v1/namespaces/metallb-system/secrets/metallb-memberli
 const EXCLUDE: &str = "/api/v1/namespaces/metallb-system/configmaps/metallb-excludel2";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/metallbs.metallb.io";
 const PEER_CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bgppeers.metallb.io";
+const SPEAKER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/metallb-system/roles/speaker";
+const PEER: &str = "/apis/metallb.io/v1beta2/namespaces/metallb-system/bgppeers/router";
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/metallb-system:speaker";
 
 struct Running {
@@ -210,4 +212,31 @@ async fn a_webhook_that_is_gone_is_asked_for_no_conversion() {
         until("one more pass", &api, |api| api.get(passed).is_none()).await;
     }
     assert_eq!(releases(&api), before);
+}
+
+#[tokio::test]
+async fn speakers_may_read_the_secrets_that_peers_name_as_long_as_they_do() {
+    let running = installed().await;
+    let api = &running.api;
+    let named = |api: &Api| {
+        let rules = api.get(SPEAKER_ROLE).unwrap()["rules"].as_array().cloned().unwrap_or_default();
+        let secrets = rules.into_iter().find(|rule| rule["resources"] == json!(["secrets"]));
+        secrets.map(|rule| rule["resourceNames"].clone())
+    };
+    assert_eq!(named(api), None);
+    let peer = |secret: &str| {
+        json!({
+            "apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer",
+            "metadata": {"name": "router", "namespace": "metallb-system"},
+            "spec": {"myASN": 64512, "peerASN": 64513, "peerAddress": "192.168.10.1", "passwordSecret": {"name": secret}},
+        })
+    };
+    api.put(PEER, peer("first"));
+    until("the right", api, |api| named(api) == Some(json!(["first"]))).await;
+    api.put(PEER, peer("second"));
+    until("the other right", api, |api| named(api) == Some(json!(["second"]))).await;
+    api.remove(PEER);
+    until("no right", api, |api| named(api).is_none()).await;
+    running.shutdown.begin();
+    running.task.await.unwrap().unwrap();
 }
