@@ -95,6 +95,11 @@ impl Assumed {
         }
     }
 
+    /// Whether a write of the Service is under way.
+    pub(crate) fn is_under_way(&self, service: &ServiceKey) -> bool {
+        self.under_way.contains_key(service)
+    }
+
     /// Writes to repeat, because nobody knows whether they happened.
     pub(crate) fn in_doubt(&self) -> impl Iterator<Item = (&ServiceKey, &StatusWrite)> {
         self.under_way
@@ -114,7 +119,7 @@ mod tests {
 
     fn sent() -> Assumed {
         let mut assumed = Assumed::default();
-        assumed.sending(&key(), &StatusWrite { uid: "u".into(), assignment: None });
+        assumed.sending(&key(), &StatusWrite { uid: "u".into(), assignment: None, condition: None });
         assumed
     }
 
