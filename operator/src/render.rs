@@ -105,6 +105,7 @@ pub fn render(metallb: &MetalLB, settings: &Settings, observed: &Observed) -> Re
     let mut objects = rbac::operands(&context);
     objects.extend(speaker::configuration(&context));
     objects.extend([
+        webhook::certificate(&context).into(),
         webhook::service(&context).into(),
         controller::deployment(&context).into(),
         webhook::deployment(&context).into(),

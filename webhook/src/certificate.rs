@@ -1,6 +1,7 @@
 //! The serving certificate of all replicas: it lies in one Secret, is made where it is missing, and is
 //! renewed or replaced where it would not serve any more. Several replicas may find the same: the first
-//! write wins, the others read what it wrote.
+//! write wins, the others read what it wrote. A Secret that was deleted or spoilt gets back what is being
+//! presented, so that nobody has to trust anything new.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,6 +63,18 @@ fn decide(secret: Option<&Secret>, dns_names: &[String], now: SystemTime) -> Dec
     }
 }
 
+/// What is presented, as long as it serves.
+fn presented_or_new(
+    presented: Option<&Bundle>,
+    dns_names: &[String],
+    now: SystemTime,
+) -> Result<Bundle, CertificateError> {
+    match presented {
+        Some(bundle) if bundle.check(dns_names, now).is_ok() => Ok(bundle.clone()),
+        _ => Bundle::generate(dns_names, now),
+    }
+}
+
 fn read(secret: &Secret) -> Option<Bundle> {
     let data = secret.data.as_ref()?;
     let entry = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok();
@@ -105,10 +118,11 @@ impl Keeper {
         let secret = self.store.get(&self.namespace, &self.name);
         let now = SystemTime::now();
         let text = |error: CertificateError| chain(&error);
+        let again = || presented_or_new(presented.as_ref(), &self.dns_names, now).map_err(text);
         let (bundle, reason) = match decide(secret.as_deref(), &self.dns_names, now) {
             Decision::Serve(bundle) => return self.present(bundle, presented).map_err(text),
-            Decision::Create => (Bundle::generate(&self.dns_names, now).map_err(text)?, "missing"),
-            Decision::Replace => (Bundle::generate(&self.dns_names, now).map_err(text)?, "unusable"),
+            Decision::Create => (again()?, "missing"),
+            Decision::Replace => (again()?, "unusable"),
             Decision::Renew(old) => match old.renew(&self.dns_names, now) {
                 Ok(renewed) if renewed.check(&self.dns_names, now).is_ok() => (renewed, "renewed"),
                 _ => (Bundle::generate(&self.dns_names, now).map_err(text)?, "unusable"),
@@ -176,6 +190,18 @@ mod tests {
         let bundle = Bundle::generate(&names(), now).unwrap();
         assert_eq!(decide(Some(&secret(&bundle)), &names(), now), Decision::Serve(bundle));
         assert_eq!(decide(None, &names(), now), Decision::Create);
+    }
+
+    #[test]
+    fn a_lost_secret_gets_back_what_is_presented_unless_that_ends() {
+        let now = SystemTime::now();
+        let bundle = Bundle::generate(&names(), now).unwrap();
+        assert_eq!(presented_or_new(Some(&bundle), &names(), now).unwrap(), bundle);
+        let late = now + Duration::from_secs(360 * 24 * 3600);
+        let new = presented_or_new(Some(&bundle), &names(), late).unwrap();
+        assert_ne!(new, bundle);
+        new.check(&names(), late).unwrap();
+        presented_or_new(None, &names(), now).unwrap().check(&names(), now).unwrap();
     }
 
     #[test]

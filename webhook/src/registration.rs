@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// Pauses between attempts: the first, doubling to the last.
 const RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(8);
 
 /// Keeps the bundle in the configuration.
 pub(crate) struct Registrar {
@@ -52,7 +54,8 @@ fn plan(current: Option<&ValidatingWebhookConfiguration>, name: &str, authority:
     Plan::Apply(json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": name},
+        // Of this very object: one that was deleted meanwhile is not made anew.
+        "metadata": {"name": name, "uid": current.metadata.uid},
         "webhooks": entries,
     }))
 }
@@ -64,14 +67,16 @@ impl Registrar {
             () = self.store.listed() => {}
             () = shutdown.requested() => return,
         }
+        let mut pause = RETRY;
         loop {
             let retry = self.pass().await;
             tokio::select! {
                 () = changed.next() => {}
                 Ok(()) = self.authority.changed() => {}
-                () = tokio::time::sleep(RETRY), if retry => {}
+                () = tokio::time::sleep(pause), if retry => {}
                 () = shutdown.requested() => return,
             }
+            pause = if retry { (pause * 2).min(LONGEST_RETRY) } else { RETRY };
         }
     }
 
@@ -117,7 +122,7 @@ mod tests {
             })
         };
         let webhooks: Vec<Value> = bundles.iter().enumerate().map(webhook).collect();
-        serde_json::from_value(json!({"metadata": {"name": "c"}, "webhooks": webhooks})).unwrap()
+        serde_json::from_value(json!({"metadata": {"name": "c", "uid": "u"}, "webhooks": webhooks})).unwrap()
     }
 
     #[test]
@@ -133,6 +138,7 @@ mod tests {
                 panic!("{other:?}")
             };
             let bundle = json!({"caBundle": "Y2E="});
+            assert_eq!(wanted["metadata"], json!({"name": "c", "uid": "u"}));
             assert_eq!(
                 wanted["webhooks"],
                 json!([{"name": "w0", "clientConfig": bundle}, {"name": "w1", "clientConfig": bundle}])

@@ -124,7 +124,10 @@ impl Review {
     /// The answer for a verdict.
     pub(crate) fn answer(self, verdict: Verdict) -> Answer {
         let (allowed, status, warnings) = match verdict {
-            Verdict::Allowed { warnings } => (true, None, warnings),
+            // The API server drops a warning of several lines.
+            Verdict::Allowed { warnings } => {
+                (true, None, warnings.iter().map(|warning| warning.replace('\n', "; ")).collect())
+            }
             Verdict::Denied { message } => {
                 (false, Some(Status { code: 403, reason: Some("Forbidden"), message }), Vec::new())
             }
@@ -172,9 +175,9 @@ mod tests {
         {
             let review = read::<IPAddressPool>(&body(text, pool())).unwrap();
             assert_eq!(review.change.as_ref().unwrap().1, operation);
-            let answer = review.answer(Verdict::Allowed { warnings: vec!["w".into()] });
+            let answer = review.answer(Verdict::Allowed { warnings: vec!["w\nx".into()] });
             let answer = serde_json::to_value(answer).unwrap();
-            assert_eq!(answer["response"], json!({"uid": "u1", "allowed": true, "warnings": ["w"]}));
+            assert_eq!(answer["response"], json!({"uid": "u1", "allowed": true, "warnings": ["w; x"]}));
         }
         let review = read::<IPAddressPool>(&body("CREATE", pool())).unwrap();
         let answer = serde_json::to_value(review.answer(Verdict::Denied { message: "no".into() })).unwrap();

@@ -1,6 +1,7 @@
-//! The HTTP side: a path for each kind, bodies bounded in size and number.
+//! The HTTP side: a path for each kind, bodies bounded in size, number and time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
@@ -22,6 +23,8 @@ use crate::review::{self, Reviewed};
 const BODY_LIMIT: usize = 7 * 1024 * 1024;
 /// Reviews in memory at a time; more wait.
 const REVIEWS: usize = 8;
+/// How long a body may take to arrive: who stalls must not keep a place from others.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a review needs.
 pub(crate) struct Reviewer {
@@ -48,9 +51,10 @@ async fn review<K: Reviewed>(State(reviewer): State<Arc<Reviewer>>, body: Body) 
     let Ok(_place) = reviewer.places.acquire().await else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let body = match to_bytes(body, BODY_LIMIT).await {
-        Ok(body) => body,
-        Err(error) => return (StatusCode::PAYLOAD_TOO_LARGE, chain(&error)).into_response(),
+    let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_LIMIT)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(error)) => return (StatusCode::PAYLOAD_TOO_LARGE, chain(&error)).into_response(),
+        Err(_) => return (StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").into_response(),
     };
     let review = match review::read::<K>(&body) {
         Ok(review) => review,

@@ -140,10 +140,7 @@ fn webhook() -> Rights {
         own: vec![
             rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
             rule("", &["secrets"], &["create"]),
-            named(
-                rule("", &["secrets"], &["get", "list", "patch", "update", "watch"]),
-                object::WEBHOOK_SECRET,
-            ),
+            named(rule("", &["secrets"], &["get", "list", "update", "watch"]), object::WEBHOOK_SECRET),
         ],
     }
 }

@@ -223,13 +223,17 @@ fn without_a_key_its_secret_is_left_out_and_without_a_cluster_nobody_owns() {
     let mut metallb = metallb(json!({}));
     metallb.metadata.uid = None;
     let objects = render(&metallb, &settings(), &Observed::default()).unwrap();
-    assert!(objects.iter().all(|object| object.kind() != Kind::Secret));
+    let secrets = objects.iter().filter(|object| object.kind() == Kind::Secret);
+    let names: Vec<_> = secrets.map(|object| object.key().name).collect();
+    assert_eq!(names, ["metallb-webhook-cert"]);
     assert!(objects.iter().all(|object| object.metadata().owner_references.is_none()));
 }
 
 #[test]
-fn the_ca_bundle_is_left_to_the_webhook() {
+fn certificate_and_ca_bundle_are_left_to_the_webhook() {
     let objects = rendered(&metallb(json!({})));
+    let certificate = objects.iter().find(|o| o.key().name == "metallb-webhook-cert").unwrap().to_value();
+    assert_eq!((&certificate["data"], &certificate["stringData"]), (&Value::Null, &Value::Null));
     let registration = objects.iter().find(|o| o.kind() == Kind::ValidatingWebhookConfiguration).unwrap();
     assert!(!registration.to_value().to_string().contains("caBundle"));
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
-    Affinity, PodAffinityTerm, PodAntiAffinity, PodSpec, Service, ServicePort, ServiceSpec,
+    Affinity, PodAffinityTerm, PodAntiAffinity, PodSpec, Secret, Service, ServicePort, ServiceSpec,
     WeightedPodAffinityTerm,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -101,6 +101,15 @@ pub(super) fn service(context: &Context<'_>) -> Service {
             ..Default::default()
         }),
         status: None,
+    }
+}
+
+/// Without data: the webhook fills it. It is here to be owned by the `MetalLB` object and to go with it.
+pub(super) fn certificate(context: &Context<'_>) -> Secret {
+    Secret {
+        metadata: context.namespaced(object::WEBHOOK_SECRET, component::WEBHOOK),
+        type_: Some("Opaque".into()),
+        ..Default::default()
     }
 }
 

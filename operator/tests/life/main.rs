@@ -97,8 +97,8 @@ async fn installed() -> Running {
 async fn one_object_installs_everything_and_the_status_follows() {
     let running = installed().await;
     let paths = running.api.paths();
-    // The object, its CRD, the lease and 22 operands.
-    assert_eq!(paths.len(), 25, "{paths:#?}");
+    // The object, its CRD, the lease and 23 operands.
+    assert_eq!(paths.len(), 26, "{paths:#?}");
     for type_ in ["Progressing", "Degraded"] {
         assert_eq!(condition(&running.api, type_), Some(("False".into(), "AsExpected".into())));
     }

@@ -40,7 +40,8 @@ fn pool(name: &str, addresses: &str) -> Value {
            "metadata": {"name": name, "namespace": "metallb-system"}, "spec": {"addresses": [addresses]}})
 }
 
-async fn answer(stored: Value, body: String) -> (StatusCode, Value, usize) {
+/// The router with these pools stored, and how often they were asked for.
+async fn over(stored: Value) -> (Router, Arc<Mutex<usize>>) {
     let lists = Arc::new(Mutex::new(0));
     let client = client(stored, Arc::clone(&lists));
     let readiness = Readiness::default();
@@ -56,7 +57,11 @@ async fn answer(stored: Value, body: String) -> (StatusCode, Value, usize) {
     };
     readiness.wait().await;
     let metrics = Arc::new(Metrics::register(&Registry::new()).unwrap());
-    let router = router(Arc::new(Reviewer::new(existing, metrics)));
+    (router(Arc::new(Reviewer::new(existing, metrics))), lists)
+}
+
+async fn answer(stored: Value, body: String) -> (StatusCode, Value, usize) {
+    let (router, lists) = over(stored).await;
     let request = Request::post(IPAddressPool::PATH).body(Body::from(body)).unwrap();
     let response = router.oneshot(request).await.unwrap();
     let status = response.status();
@@ -106,4 +111,19 @@ async fn an_overlap_is_denied_and_a_stored_wrong_pool_does_not_block_others() {
 async fn garbage_is_a_bad_request_and_too_much_of_it_is_too_large() {
     assert_eq!(answer(json!([]), "{".into()).await.0, StatusCode::BAD_REQUEST);
     assert_eq!(answer(json!([]), "x".repeat(BODY_LIMIT + 1)).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+/// As many as are read at a time: nobody else would be answered.
+#[tokio::test(start_paused = true)]
+async fn who_stalls_loses_the_place() {
+    let (router, _) = over(json!([])).await;
+    let ask = |body: Body| router.clone().oneshot(Request::post(IPAddressPool::PATH).body(body).unwrap());
+    let stalled = || Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    let stalling: Vec<_> = (0..REVIEWS).map(|_| tokio::spawn(ask(stalled()))).collect();
+    tokio::task::yield_now().await;
+    let answer = ask(create(pool("a", "10.0.0.0/24")).into()).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    for it in stalling {
+        assert_eq!(it.await.unwrap().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
+    }
 }
