@@ -23,6 +23,7 @@ pub mod holder;
 mod refusal;
 mod settle;
 mod sharing;
+pub mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
