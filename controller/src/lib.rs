@@ -20,6 +20,7 @@ mod rivals;
 mod run;
 #[cfg(test)]
 mod testing;
+mod view;
 mod writer;
 
 pub use args::Args;

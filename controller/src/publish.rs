@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool};
 use ferrolb_api::well_known::{component, configuration_state, field_manager, label};
-use ferrolb_core::allocator::{Allocation, LoadBalancers, StatusWrite};
+use ferrolb_core::allocator::{Allocation, StatusWrite};
 use ferrolb_core::config::{Compiled, Severity};
 use ferrolb_core::service::ServiceKey;
 use ferrolb_core::status;
@@ -22,8 +22,9 @@ use serde_json::json;
 
 use crate::assumed::version;
 use crate::pool_status::Due;
-use crate::reconcile::{Controller, Lead, RETRY, Services, sooner};
+use crate::reconcile::{Controller, Lead, RETRY, sooner};
 use crate::reporter::Reporter;
+use crate::view::View;
 use crate::writer::{self, Answer};
 
 /// Status writes under way at a time.
@@ -36,8 +37,7 @@ impl Controller {
     pub(crate) async fn write_services(
         &mut self,
         lead: &mut Lead,
-        services: &Services,
-        handled: &LoadBalancers,
+        view: &View,
         allocation: &Allocation,
         lease: &LeaseHeld,
     ) -> Option<Duration> {
@@ -47,22 +47,24 @@ impl Controller {
             match &outcome.write {
                 Some(write) => drop(writes.insert(key.clone(), write.clone())),
                 // What is written already is told at once, the rest with its write.
-                None => tell(&mut self.reporter, services, allocation, key),
+                None => tell(&mut self.reporter, view, allocation, key),
             }
         }
         let mut next = (writes.len() > BATCH).then_some(Duration::ZERO);
         let batch: Vec<_> = writes
             .iter()
-            .filter_map(|(key, write)| Some((services.get(key)?, handled.get(key)?, write)))
+            .filter_map(|(key, write)| {
+                Some((view.services.get(key)?, view.handled.get(key)?, view.seen(key)?.version, write))
+            })
             .take(BATCH)
             .collect();
         let (client, limits, shutdown) = (&self.client, self.limits, &self.shutdown);
         let assumed = &mut lead.assumed;
-        for (_, decided, write) in &batch {
-            assumed.sending(&decided.key, write);
+        for (_, decided, version, write) in &batch {
+            assumed.sending(&decided.key, write, *version);
         }
         let mut requests = Vec::new();
-        for (service, decided, write) in batch {
+        for (service, decided, _, write) in batch {
             requests.push(async move {
                 let answer = match shutdown.begun() {
                     true => Answer::NotSent,
@@ -80,24 +82,26 @@ impl Controller {
                         self.metrics.latency.observe(since.elapsed().as_secs_f64());
                     }
                     tracing::info!(event = "serviceUpdated", service = %key, "updated service object");
-                    tell(&mut self.reporter, services, allocation, key);
+                    tell(&mut self.reporter, view, allocation, key);
                 }
                 // The store will show what came in between, or that the Service is gone.
-                Answer::Failed(error) if error.is_conflict() || error.is_not_found() => {
-                    assumed.refused(key);
+                Answer::Failed(error) if error.is_conflict() => {
+                    assumed.conflicted(key);
                     next = sooner(next, Some(RETRY));
                 }
+                Answer::Failed(error) if error.is_not_found() => assumed.forget(key),
                 Answer::Failed(error) => {
                     self.metrics.update_errors.inc();
                     let cause = chain(&error);
                     tracing::warn!(op = "updateServiceStatus", service = %key, error = cause, "status not written, retrying");
-                    if error.code().is_some() {
-                        assumed.refused(key);
+                    // An error of the server itself leaves open whether it happened.
+                    if error.code().is_some_and(|code| code < 500) {
+                        assumed.not_done(key);
                     }
                     next = sooner(next, Some(RETRY));
                 }
                 Answer::NotSent => {
-                    assumed.refused(key);
+                    assumed.not_done(key);
                     next = sooner(next, Some(RETRY));
                 }
             }
@@ -202,8 +206,8 @@ impl Controller {
     }
 }
 
-fn tell(reporter: &mut Reporter, services: &Services, allocation: &Allocation, key: &ServiceKey) {
-    if let (Some(service), Some(outcome)) = (services.get(key), allocation.outcomes.get(key)) {
+fn tell(reporter: &mut Reporter, view: &View, allocation: &Allocation, key: &ServiceKey) {
+    if let (Some(service), Some(outcome)) = (view.services.get(key), allocation.outcomes.get(key)) {
         reporter.tell(key, service, &outcome.events);
     }
 }

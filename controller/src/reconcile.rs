@@ -1,15 +1,14 @@
 //! One pass: observe (stores), decide (pure), write what differs.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool, L2Advertisement};
 use ferrolb_api::well_known::field_manager;
-use ferrolb_core::allocator::{LoadBalancers, allocate};
+use ferrolb_core::allocator::{Allocation, allocate};
 use ferrolb_core::config::{Compiled, compile};
 use ferrolb_core::resources::Resources;
-use ferrolb_core::service::{LoadBalancer, ServiceKey};
+use ferrolb_core::service::ServiceKey;
 use ferrolb_runtime::lease::Held as LeaseHeld;
 use ferrolb_runtime::log::chain;
 use ferrolb_runtime::shutdown::Shutdown;
@@ -18,16 +17,17 @@ use ferrolb_runtime::write;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 
 use crate::args::Args;
 use crate::arrivals::Arrivals;
-use crate::assumed::{Assumed, Seen, version};
+use crate::assumed::{Assumed, Seen};
 use crate::barrier::Barrier;
 use crate::metrics::Metrics;
 use crate::pool_status::Written;
 use crate::reporter::Reporter;
 use crate::rivals::{Rivals, last_writer};
+use crate::view::View;
 use crate::writer::Limits;
 
 /// After a pass in which something failed.
@@ -44,8 +44,6 @@ pub(crate) struct Stores {
     pub(crate) states: Store<ConfigurationState>,
 }
 
-pub(crate) type Services = BTreeMap<ServiceKey, Arc<Service>>;
-
 /// The controller between two passes.
 pub(crate) struct Controller {
     pub(crate) client: Client,
@@ -58,12 +56,13 @@ pub(crate) struct Controller {
     pub(crate) metrics: Metrics,
     pub(crate) reporter: Reporter,
     pub(crate) shutdown: Shutdown,
+    view: View,
     lead: Option<Lead>,
     pub(crate) owner: Option<OwnerReference>,
 }
 
 /// What a leader knows beyond its stores. It ends with its term: what another one did meanwhile is known
-/// to the stores alone.
+/// to the stores alone. (If there was no other one, the term goes on.)
 #[derive(Default)]
 pub(crate) struct Lead {
     term: i32,
@@ -104,6 +103,7 @@ impl Controller {
             metrics,
             reporter,
             shutdown,
+            view: View::default(),
             lead: None,
             owner: None,
         }
@@ -114,43 +114,47 @@ impl Controller {
         let term = lease.covers(Duration::ZERO)?;
         let lead = self.lead.take().filter(|lead| lead.term == term);
         let mut lead = lead.unwrap_or_else(|| Lead { term, ..Lead::default() });
-        let next = self.pass_as(&mut lead, lease).await;
-        self.lead = Some(lead);
+        let mut view = std::mem::take(&mut self.view);
+        let arrived = self.arrivals.take().unwrap_or_else(Instant::now);
+        view.refresh(self.stores.services.list(), self.class.as_deref());
+        let next = self.pass_as(&mut lead, &view, arrived, lease).await;
+        (self.lead, self.view) = (Some(lead), view);
         next
     }
 
     /// Follows the configuration without deciding anything: another process is the leader.
     pub(crate) fn stand_by(&mut self) {
-        self.lead = None;
         self.arrivals.take();
         self.metrics.show_configuration(&compile(&self.resources()));
         self.metrics.forget_pools();
     }
 
-    async fn pass_as(&mut self, lead: &mut Lead, lease: &LeaseHeld) -> Option<Duration> {
-        let arrived = self.arrivals.take().unwrap_or_else(Instant::now);
-        let services = self.services();
-        if !self.is_past(lead, &services).await {
+    async fn pass_as(
+        &mut self,
+        lead: &mut Lead,
+        view: &View,
+        arrived: Instant,
+        lease: &LeaseHeld,
+    ) -> Option<Duration> {
+        if !self.is_past(lead, view).await {
             return Some(RETRY);
         }
-        lead.assumed.catch_up(|key| seen(&services, key));
+        lead.assumed.catch_up(|key| view.seen(key));
         let compiled = compile(&self.resources());
-        let handled: LoadBalancers = services
-            .iter()
-            .map(|(key, service)| (key.clone(), LoadBalancer::new(service, [])))
-            .filter(|(_, service)| service.is_handled_by(self.class.as_deref()))
-            .collect();
-        self.note_rivals(lead, &services, &handled).await;
-        let allocation = allocate(&compiled.config, &handled, lead.assumed.held());
+        self.note_rivals(lead, view).await;
+        let allocation = allocate(&compiled.config, &view.handled, lead.assumed.held());
         lead.assumed.held_mut().accept(&allocation);
         self.show(&compiled, &allocation);
-        lead.waiting.retain(|key, _| allocation.outcomes.get(key).is_some_and(|it| it.write.is_some()));
+        let (waiting, assumed) = (&mut lead.waiting, &lead.assumed);
+        waiting.retain(|key, _| {
+            assumed.is_under_way(key) || allocation.outcomes.get(key).is_some_and(|it| it.write.is_some())
+        });
         for (key, _) in allocation.outcomes.iter().filter(|(_, outcome)| outcome.write.is_some()) {
             lead.waiting.entry(key.clone()).or_insert(arrived);
         }
 
-        let mut next = self.write_services(lead, &services, &handled, &allocation, lease).await;
-        self.reporter.retain(|key| services.contains_key(key));
+        let mut next = self.write_services(lead, view, &allocation, lease).await;
+        self.reporter.retain(|key| view.services.contains_key(key));
         if lease.covers(self.limits.write).is_some() {
             next = sooner(next, self.write_pools(lead, &allocation).await);
             next = sooner(next, self.write_state(&compiled).await);
@@ -159,7 +163,7 @@ impl Controller {
     }
 
     /// Whether the store shows what the leader before may have written last.
-    async fn is_past(&self, lead: &mut Lead, services: &Services) -> bool {
+    async fn is_past(&self, lead: &mut Lead, view: &View) -> bool {
         if matches!(lead.barrier, Passage::Unread) {
             match Barrier::read(self.client.clone()).await {
                 Ok(barrier) => lead.barrier = Passage::Before(barrier),
@@ -171,19 +175,19 @@ impl Controller {
             }
         }
         if let Passage::Before(barrier) = &lead.barrier {
-            let passed = barrier.is_passed(|key| seen(services, key));
+            let passed = barrier.is_passed(|key| view.seen(key));
             lead.barrier = if passed { Passage::Passed } else { Passage::Unread };
         }
         matches!(lead.barrier, Passage::Passed)
     }
 
     /// Finds out who wrote over statuses.
-    async fn note_rivals(&self, lead: &mut Lead, services: &Services, handled: &LoadBalancers) {
+    async fn note_rivals(&self, lead: &mut Lead, view: &View) {
         let now = Instant::now();
-        lead.rivals.retain(|key| services.contains_key(key), now);
+        lead.rivals.retain(|key| view.handled.contains_key(key), now);
         let mut lookups = Vec::new();
-        for service in handled.values().filter(|it| it.is_load_balancer && it.is_overwritten()) {
-            let Some(Seen { version, .. }) = seen(services, &service.key) else { continue };
+        for service in view.handled.values().filter(|it| it.is_load_balancer && it.is_overwritten()) {
+            let Some(Seen { version, .. }) = view.seen(&service.key) else { continue };
             let own = lead.assumed.is_under_way(&service.key);
             if own || !lead.rivals.is_news(&service.key, &service.uid, version) {
                 continue;
@@ -208,14 +212,6 @@ impl Controller {
         last_writer(&fields, field_manager::CONTROLLER).unwrap_or_else(|| "an unknown writer".to_owned())
     }
 
-    fn services(&self) -> Services {
-        let key = |service: &Service| ServiceKey {
-            namespace: service.namespace().unwrap_or_default(),
-            name: service.name_any(),
-        };
-        self.stores.services.list().into_iter().map(|service| (key(&service), service)).collect()
-    }
-
     fn resources(&self) -> Resources {
         Resources::default()
             .with_pools(self.stores.pools.list())
@@ -223,17 +219,11 @@ impl Controller {
             .with_namespaces(self.stores.namespaces.list().iter().map(|namespace| &**namespace))
     }
 
-    fn show(&mut self, compiled: &Compiled, allocation: &ferrolb_core::allocator::Allocation) {
+    fn show(&mut self, compiled: &Compiled, allocation: &Allocation) {
         self.metrics.show_configuration(compiled);
         self.metrics.show_allocation(allocation);
         self.metrics.updates.inc();
     }
-}
-
-fn seen(services: &Services, key: &ServiceKey) -> Option<Seen> {
-    let service = services.get(key)?;
-    let version = version(service.resource_version().as_deref());
-    Some(Seen { uid: service.uid().unwrap_or_default(), version })
 }
 
 /// The earlier of two times to come again.

@@ -1,5 +1,6 @@
 //! The whole process against a scripted API server.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -147,7 +148,8 @@ async fn one_write_and_one_event_for_each_service_and_none_at_rest() {
     assert_eq!(status_writes(&api.writes()), 1);
     until("the metrics", || running.metric(r#"metallb_allocator_addresses_in_use_total{pool="default"} 41"#))
         .await;
-    assert!(running.metric("ferrolb_controller_assignment_duration_seconds_count 41"));
+    until("all latencies", || running.metric("ferrolb_controller_assignment_duration_seconds_count 41"))
+        .await;
     running.stop().await;
 }
 
@@ -209,6 +211,35 @@ async fn a_late_write_of_a_paused_leader_is_mended() {
     assert_eq!(condition(&api, "waiting")["reason"], "Exhausted");
     new.stop().await;
     old.stop().await;
+}
+
+/// The API server does not answer for a while, and may or may not have done what it was asked for.
+#[tokio::test]
+async fn writes_without_an_answer_are_believed_and_repeated() {
+    let api = Api::default();
+    let (client, gate) = api.attach().await;
+    pool(&api, "10.0.0.0/29");
+    let running = Running::start(&api, client, "controller-1");
+    until("the first pass", || running.metric(r#"metallb_allocator_addresses_total{pool="default"} 8"#))
+        .await;
+    gate.send_replace(Gate::HoldsPatches);
+    service(&api, "a", LATER);
+    service(&api, "b", LATER);
+    until("the requests at the gate", || api.at_gate() >= 2).await;
+    // Given up by the client, asked again; and one that comes first by age.
+    until("the requests once more", || api.at_gate() >= 4).await;
+    service(&api, "older", EARLIER);
+    gate.send_replace(Gate::Open);
+    until("everybody served", || ["a", "b", "older"].iter().all(|name| !address(&api, name).is_empty()))
+        .await;
+    until("rest", || {
+        let addresses: BTreeSet<String> =
+            ["a", "b", "older"].iter().map(|name| address(&api, name)).collect();
+        addresses == ["10.0.0.0", "10.0.0.1", "10.0.0.2"].map(ToOwned::to_owned).into()
+    })
+    .await;
+    assert_eq!((address(&api, "a"), address(&api, "b")), ("10.0.0.0".to_owned(), "10.0.0.1".to_owned()));
+    running.stop().await;
 }
 
 #[tokio::test]
