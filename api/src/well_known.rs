@@ -16,6 +16,10 @@ pub mod annotation {
     pub const ALLOW_SHARED_IP: &str = "metallb.io/allow-shared-ip";
     /// Written by the controller: the pool that the address came from.
     pub const ALLOCATED_FROM_POOL: &str = "metallb.io/ip-allocated-from-pool";
+    /// Written by the controller: which addresses it gave, and in which term of its Lease.
+    pub const ALLOCATION: &str = "ferrolb.io/allocation";
+    /// Prefix of the annotations in use.
+    pub const PREFIX: &str = "metallb.io/";
     /// Prefix of the annotations that MetalLB deprecated; still read where the new key is absent.
     pub const DEPRECATED_PREFIX: &str = "metallb.universe.tf/";
     /// On a BGPPeer read as `v1beta1`: the fields of `v1beta2` that this version has no room for, as JSON.
@@ -154,6 +158,14 @@ pub mod configuration_state {
     pub const CONFIGURATION_ERROR: &str = "ConfigurationError";
     /// Name of the controller's object.
     pub const CONTROLLER: &str = "controller";
+}
+
+/// The condition of a Service. The reasons for `False` are those of the allocator's refusals.
+pub mod service_condition {
+    /// Whether the Service has what it asks for. Appears with the first refusal and stays.
+    pub const ADDRESS_ASSIGNED: &str = "ferrolb.io/AddressAssigned";
+    /// Reason while it has.
+    pub const ASSIGNED: &str = "Assigned";
 }
 
 /// Condition types of the `MetalLB` object, in the order of its status.

@@ -1,7 +1,6 @@
 //! `kubectl ferrolb render`
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use ferrolb_api::v1beta1::MetalLB;
@@ -29,7 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut metallb = match &args.filename {
-        Some(path) => parse(&read(path)?).with_context(|| format!("in {}", path.display()))?,
+        Some(path) => parse(&super::read(path)?).with_context(|| format!("in {}", path.display()))?,
         None => MetalLB::default(),
     };
     // A uid in the file is of some cluster; whoever applies this to another would own nothing.
@@ -44,15 +43,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         render(&metallb, &settings, &Observed::default()).context("the operator would refuse this")?;
     let documents: Vec<_> = objects.iter().map(|object| (String::new(), Object::to_value(object))).collect();
     manifest::output(None, &documents)
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn parse(text: &str) -> anyhow::Result<MetalLB> {
