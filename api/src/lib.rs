@@ -5,8 +5,10 @@
 //! MetalLB user changes nothing. This crate decides nothing: it is data and its schema.
 
 mod crd;
+mod kind;
 mod schema;
 pub mod v1beta1;
+pub mod v1beta2;
 pub mod well_known;
 
 pub use crd::{CRDS_IN_APPLY_ORDER, crds};

@@ -25,7 +25,7 @@ pub struct MetalLB {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<MetalLBStatus>,
 }
-super::namespaced_kind!(MetalLB, "metallbs");
+crate::kind::namespaced_kind!(MetalLB, "v1beta1", "metallbs");
 
 /// What to install and where. Every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,9 +54,11 @@ pub struct MetalLBSpec {
     pub controller_node_selector: BTreeMap<String, String>,
     /// Tolerations of the speakers, after those for control plane nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::undescribed::<Vec<Toleration>>")]
     pub speaker_tolerations: Vec<Toleration>,
     /// Tolerations of the controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::undescribed::<Vec<Toleration>>")]
     pub controller_tolerations: Vec<Toleration>,
     /// Further settings of the speaker pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,9 +119,11 @@ pub struct WorkloadConfig {
     pub annotations: BTreeMap<String, String>,
     /// Affinity of the pods; replaces the operator's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::undescribed::<Option<Affinity>>")]
     pub affinity: Option<Affinity>,
     /// CPU and memory of the main container; replaces the operator's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::undescribed::<Option<ResourceRequirements>>")]
     pub resources: Option<ResourceRequirements>,
 }
 
