@@ -9,7 +9,7 @@ use k8s_openapi::api::rbac::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::object::{Kind, Object, Scope};
-use super::{COMPONENTS, Context, labels};
+use super::{COMPONENTS, Context, Installer, labels};
 
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
@@ -29,7 +29,10 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
     COMPONENTS
         .iter()
         .flat_map(|component| {
-            let (account, rights) = of_component(component);
+            let (account, mut rights) = of_component(component);
+            if context.settings.installer == Installer::Manifest && *component == component::CONTROLLER {
+                rights.own.push(membership_key());
+            }
             // Cluster-scoped names carry the namespace, as in MetalLB: metallb-system:controller.
             let global = format!("{namespace}:{component}");
             account_with_rights(
@@ -103,6 +106,11 @@ fn controller() -> Rights {
     }
 }
 
+/// The controller's pod makes the key where there is no operator.
+fn membership_key() -> PolicyRule {
+    named(rule("", &["secrets"], &["get", "update"]), object::MEMBERLIST_SECRET)
+}
+
 fn speaker() -> Rights {
     Rights {
         cluster: vec![
@@ -158,8 +166,11 @@ fn operator_itself() -> Rights {
         rule(GROUP, &["metallbs/status"], &["patch", "update"]),
         // Where owner references are policed, blocking the owner's deletion needs this.
         rule(GROUP, &["metallbs/finalizers"], &["update"]),
-        // Its own pod, for the image that the operands get too.
-        rule("", &["pods"], &["get"]),
+        // The product's pods, for why they do not start, and its own, for the image that all get.
+        rule("", &["pods"], READ),
+        // Its own namespace, for the Pod Security level.
+        rule("", &["namespaces"], &["get"]),
+        events(),
         new_leases(),
         lease(object::OPERATOR_LEASE),
     ];
@@ -220,11 +231,25 @@ fn account_with_rights(
     ]
 }
 
+/// An account that has rights in one namespace only.
+pub(super) fn namespaced_account(
+    namespace: &str,
+    name: &str,
+    metadata: ObjectMeta,
+    rules: Vec<PolicyRule>,
+) -> Vec<Object> {
+    let names = Names { namespace, account: name, role: name, cluster_role: name };
+    let rights = Rights { cluster: Vec::new(), own: rules };
+    let mut objects = account_with_rights(names, rights, metadata.clone(), metadata);
+    objects.retain(|object| object.kind().scope() == Scope::Namespaced);
+    objects
+}
+
 fn role_ref(kind: &str, name: &str) -> RoleRef {
     RoleRef { api_group: Some(RBAC_GROUP.into()), kind: kind.into(), name: name.into() }
 }
 
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+pub(super) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     PolicyRule {
         api_groups: Some(vec![group.into()]),
