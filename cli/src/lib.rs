@@ -4,10 +4,12 @@
 //! crds    api::crds()            ┐
 //! rbac    operator::render::rbac ┼→ manifest (YAML) → standard output or files of a kustomization
 //! render  operator::render       ┘
+//! package all of them            → files of a chart, a bundle, …
 //! ```
 
 mod command;
 mod manifest;
+mod package;
 
 use clap::{Parser, Subcommand};
 
@@ -25,6 +27,8 @@ enum Command {
     Crds(command::crds::Args),
     /// Prints what the operator needs before it can run: its ServiceAccount and rights.
     Rbac(command::rbac::Args),
+    /// Writes the files of a way to install: manifests, a Helm chart, an OLM bundle.
+    Package(command::package::Args),
     /// Prints what the operator would install for a MetalLB object.
     ///
     /// The Secret metallb-memberlist is left out, since the operator makes its key, and so are owner
@@ -37,6 +41,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Command::Crds(args) => command::crds::run(&args),
         Command::Rbac(args) => command::rbac::run(&args),
+        Command::Package(args) => command::package::run(&args),
         Command::Render(args) => command::render::run(&args),
     }
 }
