@@ -4,7 +4,8 @@
 //! api::crds ┐              ┌ manifests  one file for `kubectl apply -f`, with the operator or without
 //! render    ┼→ objects  ─→ ┼ manager    the operator's Deployment for kustomize
 //! manager   ┘              ├ chart      a Helm chart
-//!                          └ bundle     an OLM bundle
+//!                          ├ bundle     an OLM bundle
+//!                          └ monitoring what a Prometheus operator takes
 //! ```
 //!
 //! Each module is a function from objects to files; nothing is read from a clock or a cluster, so the
@@ -13,6 +14,7 @@
 pub(crate) mod bundle;
 pub(crate) mod chart;
 pub(crate) mod manifests;
+pub(crate) mod monitoring;
 
 use anyhow::Context;
 use ferrolb_api::v1beta1::MetalLB;

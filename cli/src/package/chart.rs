@@ -10,6 +10,7 @@
 //! pools in them.
 
 mod installed;
+mod prometheus;
 mod template;
 mod values;
 mod workloads;
@@ -56,6 +57,7 @@ pub(crate) fn files(image: &ImageReference) -> anyhow::Result<Vec<File>> {
         File::new("templates/configuration.yaml", without_operator(&of(&rest))?),
         File::new("templates/workloads.yaml", without_operator(&of(&workloads))?),
         File::new("templates/operator.yaml", with_operator(&operator.iter().collect::<Vec<_>>())?),
+        File::new("templates/prometheus.yaml", prometheus::template()?),
         File::new("templates/tests/installed.yaml", installed::test(&settings)?),
     ])
 }

@@ -16,6 +16,8 @@ fn templates() -> impl Iterator<Item = File> {
 
 /// The actions of a template, without their braces and trim marks.
 fn actions(text: &str) -> Vec<String> {
+    // Braces that are text.
+    let text = text.replace("{{ \"{{\" }}", "");
     let actions = text.split("{{").skip(1).map(|rest| rest.split_once("}}").unwrap().0);
     actions.map(|action| action.trim_matches(['-', ' ']).to_owned()).collect()
 }

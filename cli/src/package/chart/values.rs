@@ -174,6 +174,23 @@ enum FailurePolicy {
 struct Prometheus {
     /// Annotate pods with prometheus.io/scrape and prometheus.io/port.
     scrape_annotations: bool,
+    /// Account of Prometheus that may read the metrics; empty: nobody is given the right.
+    service_account: String,
+    /// Namespace of that account.
+    namespace: String,
+    /// ServiceMonitors for a Prometheus operator.
+    service_monitor: Monitoring,
+    /// Alerts for a Prometheus operator.
+    prometheus_rule: Monitoring,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Monitoring {
+    /// Install them; needs the kinds of monitoring.coreos.com.
+    enabled: bool,
+    /// Labels by which a Prometheus selects what it takes.
+    additional_labels: BTreeMap<String, String>,
 }
 
 impl Values {
@@ -222,7 +239,13 @@ impl Values {
             },
             webhook: Webhook { replicas: 2, pods: pods() },
             crds: Crds { enabled: true, validation_failure_policy: FailurePolicy::Fail },
-            prometheus: Prometheus { scrape_annotations: true },
+            prometheus: Prometheus {
+                scrape_annotations: true,
+                service_account: String::new(),
+                namespace: String::new(),
+                service_monitor: Monitoring { enabled: false, additional_labels: BTreeMap::new() },
+                prometheus_rule: Monitoring { enabled: false, additional_labels: BTreeMap::new() },
+            },
             frr_k8s: Free::new(),
             global: Free::new(),
         }
