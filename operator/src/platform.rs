@@ -13,11 +13,11 @@ use ferrolb_runtime::watch::{Store, Watched, Watches};
 use ferrolb_runtime::write::{self, WriteError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
@@ -165,6 +165,13 @@ impl Platform {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let namespace = write::bounded(namespaces.get(&self.namespace)).await?;
         Ok(namespace.labels().get(manager::POD_SECURITY_ENFORCE).cloned())
+    }
+
+    /// Events about a DaemonSet of the product.
+    pub(crate) async fn events_of(&self, daemon_set: &str) -> Result<Vec<Event>, WriteError> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
+        let fields = format!("involvedObject.kind=DaemonSet,involvedObject.name={daemon_set}");
+        Ok(write::bounded(events.list(&ListParams::default().fields(&fields))).await?.items)
     }
 
     /// Every object that carries the operator's labels.

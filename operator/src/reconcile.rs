@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus};
-use ferrolb_api::well_known::{condition, object};
+use ferrolb_api::well_known::{component, condition, object};
 use ferrolb_runtime::event::{EventQueue, EventType};
 use ferrolb_runtime::lease::Held;
 use ferrolb_runtime::write::WriteError;
@@ -18,7 +18,7 @@ use crate::memberlist::{key_in, new_key};
 use crate::metrics::Metrics;
 use crate::platform::{Platform, explain};
 use crate::render::{Kind, ObjectKey, Observed, Settings, manager, render};
-use crate::status::{Problem, Rollout, Workloads, rollouts, status, transition};
+use crate::status::{Problem, Rollout, Workloads, refusal, rollouts, status, transition};
 
 /// What the operator keeps from pass to pass.
 pub(crate) struct Reconciler {
@@ -97,10 +97,12 @@ impl Reconciler {
             if metallb.spec.paused == Some(true) { None } else { self.install(metallb, &live).await };
         let rollouts = self.rollouts(&live);
         let problem = match problem {
-            None => self.refused_by_namespace(&rollouts).await, // client
+            None => self.refused_pods(&rollouts).await, // client
             some => some,
         };
-        let retry = problem.as_ref().is_some_and(|problem| !matches!(problem, Problem::Refused(_)));
+        // Why pods are missing is not watched.
+        let retry = problem.as_ref().is_some_and(|problem| !matches!(problem, Problem::Refused(_)))
+            || rollouts.iter().any(|rollout| rollout.lacks_pods);
         let status = status(metallb, &rollouts, problem.as_ref(), Timestamp::now()); // pure
         self.metrics.pass(problem.is_none());
         self.metrics.state(&rollouts, degraded(status.as_ref().or(metallb.status.as_ref())));
@@ -157,17 +159,27 @@ impl Reconciler {
         rollouts(workloads, &self.platform.pods()) // pure
     }
 
-    /// While speakers are missing: whether the namespace refuses their pods. A DaemonSet does not say.
-    async fn refused_by_namespace(&self, rollouts: &[Rollout]) -> Option<Problem> {
-        if !rollouts.iter().any(|rollout| rollout.name() == object::SPEAKER && !rollout.is_ready()) {
-            return None;
+    /// Where pods of the speakers are missing: why. A DaemonSet itself does not say.
+    async fn refused_pods(&self, rollouts: &[Rollout]) -> Option<Problem> {
+        let speaker =
+            rollouts.iter().find(|rollout| rollout.name() == object::SPEAKER && rollout.lacks_pods)?;
+        let failed = |what| move |error: WriteError| Problem::Read { what, error: explain(&error) };
+        let level = match self.platform.pod_security().await.map_err(failed("the namespace of the operator"))
+        {
+            Ok(level) => level,
+            Err(problem) => return Some(problem),
+        };
+        if let Some(level) = level.filter(|level| level != manager::POD_SECURITY_LEVEL) {
+            return Some(Problem::PodSecurity { namespace: self.settings.namespace.clone(), level });
         }
-        let what = "the namespace of the operator";
-        match self.platform.pod_security().await {
-            Err(error) => Some(Problem::Read { what, error: explain(&error) }),
-            Ok(level) => level
-                .filter(|level| level != manager::POD_SECURITY_LEVEL)
-                .map(|level| Problem::PodSecurity { namespace: self.settings.namespace.clone(), level }),
+        match self.platform.events_of(speaker.name()).await.map_err(failed("the Events of the speakers")) {
+            Ok(events) => {
+                refusal(&events, &self.platform.pods(), component::SPEAKER).map(|error| Problem::Pods {
+                    object: ObjectKey { kind: Kind::DaemonSet, name: object::SPEAKER.into() },
+                    error,
+                })
+            }
+            Err(problem) => Some(problem),
         }
     }
 

@@ -21,6 +21,7 @@ use ferrolb_api::well_known::condition::{self, reason};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+pub(crate) use cause::refusal;
 pub use problem::Problem;
 pub use rollout::Workloads;
 pub(crate) use rollout::{Rollout, rollouts};

@@ -170,7 +170,8 @@ fn operator_itself() -> Rights {
         rule("", &["pods"], READ),
         // Its own namespace, for the Pod Security level.
         rule("", &["namespaces"], &["get"]),
-        events(),
+        // Why a DaemonSet makes no pods stands in its Events only.
+        rule("", &["events"], &["create", "list", "patch"]),
         new_leases(),
         lease(object::OPERATOR_LEASE),
     ];

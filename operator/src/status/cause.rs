@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ferrolb_api::well_known::label;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 use kube::ResourceExt;
 
 /// Reasons of waiting containers that end only when somebody does something.
@@ -35,6 +35,28 @@ pub(super) fn first(pods: &[Arc<Pod>], component: &str) -> Option<String> {
     let others = found.len().saturating_sub(1);
     let (_, first) = found.into_iter().next()?;
     Some(if others == 0 { first } else { format!("{first} (and {others} more)") })
+}
+
+/// Why pods of a workload are not even made, from the Events about it: the newest refusal, unless a pod
+/// was made since.
+pub(crate) fn refusal(events: &[Event], pods: &[Arc<Pod>], component: &str) -> Option<String> {
+    let time = |event: &Event| {
+        let last = event.last_timestamp.as_ref().or(event.first_timestamp.as_ref());
+        last.map(|time| time.0)
+    };
+    let newest = events
+        .iter()
+        .filter(|event| event.reason.as_deref() == Some("FailedCreate"))
+        .max_by_key(|event| time(event))?;
+    let is_since = |pod: &&Arc<Pod>| {
+        pod.labels().get(label::COMPONENT).is_some_and(|is| is == component)
+            && pod.metadata.creation_timestamp.as_ref().map(|made| made.0) > time(newest)
+    };
+    if pods.iter().any(|pod| is_since(&pod)) {
+        return None;
+    }
+    let message = newest.message.as_deref()?;
+    Some(message.strip_prefix("Error creating: ").unwrap_or(message).to_owned())
 }
 
 fn cause(pod: &Pod) -> Option<String> {
@@ -145,6 +167,34 @@ mod tests {
         let text = first(&pods, "speaker").unwrap();
         assert!(text.starts_with("pod a on node-1") && text.ends_with("(and 1 more)"), "{text}");
         assert_eq!(first(&pods, "controller"), None);
+    }
+
+    #[test]
+    fn the_newest_refusal_counts_until_a_pod_is_made() {
+        let event = |reason: &str, message: &str, minute: u8| -> Event {
+            serde_json::from_value(json!({
+                "metadata": {}, "involvedObject": {}, "reason": reason, "message": message,
+                "lastTimestamp": format!("2026-01-01T00:{minute:02}:00Z"),
+            }))
+            .unwrap()
+        };
+        let events = [
+            event("SuccessfulCreate", "Created pod: speaker-1", 9),
+            event("FailedCreate", "Error creating: pod rejected: RuntimeClass \"x\" not found", 5),
+            event("FailedCreate", "Error creating: older", 4),
+        ];
+        let made = |minute: u8| {
+            let mut pod = (*pod("a", json!({}))).clone();
+            let time = format!("2026-01-01T00:{minute:02}:00Z").parse().unwrap();
+            pod.metadata.creation_timestamp =
+                Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time));
+            Arc::new(pod)
+        };
+        let why = "pod rejected: RuntimeClass \"x\" not found";
+        assert_eq!(refusal(&events, &[made(3)], "speaker").as_deref(), Some(why));
+        assert_eq!(refusal(&events, &[made(3), made(6)], "speaker"), None);
+        assert_eq!(refusal(&events, &[made(6)], "controller").as_deref(), Some(why), "of another");
+        assert_eq!(refusal(&events[..1], &[], "speaker"), None);
     }
 
     #[test]

@@ -48,6 +48,13 @@ pub enum Problem {
         /// What it enforces.
         level: String,
     },
+    /// The API server refuses the pods of a workload.
+    Pods {
+        /// Which workload.
+        object: ObjectKey,
+        /// What the API server said.
+        error: String,
+    },
     /// A fact that operands are made from could not be read.
     Read {
         /// What was to be read.
@@ -70,6 +77,7 @@ impl Problem {
             Self::Immutable { .. } => reason::IMMUTABLE_FIELD,
             Self::Contested { .. } => reason::EDIT_CONFLICT,
             Self::PodSecurity { .. } => reason::POD_SECURITY,
+            Self::Pods { .. } => reason::ROLLOUT_STALLED,
             Self::Read { .. } => reason::READ_FAILED,
         }
     }
@@ -105,6 +113,7 @@ impl fmt::Display for Problem {
                 manager::POD_SECURITY_ENFORCE,
                 manager::POD_SECURITY_LEVEL
             ),
+            Self::Pods { object, error } => write!(f, "{object}: its pods are refused: {error}"),
             Self::Read { what, error } => write!(f, "{what} could not be read: {error}"),
         }
     }

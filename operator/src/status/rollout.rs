@@ -29,6 +29,8 @@ pub(crate) struct Rollout {
     pub(super) workload: ObjectKey,
     version: Option<String>,
     pub(super) state: RolloutState,
+    /// Fewer pods exist than there are to be.
+    pub(crate) lacks_pods: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +114,7 @@ fn version(metadata: &ObjectMeta) -> Option<String> {
 fn deployment(name: &str, deployment: Option<&Deployment>, cause: Option<String>) -> Rollout {
     let workload = ObjectKey { kind: Kind::Deployment, name: name.into() };
     let Some(deployment) = deployment else {
-        return Rollout { workload, version: None, state: RolloutState::Missing };
+        return Rollout { workload, version: None, state: RolloutState::Missing, lacks_pods: false };
     };
     let desired = deployment.spec.replicas.unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
@@ -138,13 +140,14 @@ fn deployment(name: &str, deployment: Option<&Deployment>, cause: Option<String>
         Some(why) => RolloutState::Stalled { ready: available, desired, why },
         None => RolloutState::Rolling { ready, desired },
     };
-    Rollout { workload, version: version(&deployment.metadata), state }
+    // Of these, the Deployment itself says why.
+    Rollout { workload, version: version(&deployment.metadata), state, lacks_pods: false }
 }
 
 fn daemon_set(name: &str, daemon_set: Option<&DaemonSet>, cause: Option<String>) -> Rollout {
     let workload = ObjectKey { kind: Kind::DaemonSet, name: name.into() };
     let Some(daemon_set) = daemon_set else {
-        return Rollout { workload, version: None, state: RolloutState::Missing };
+        return Rollout { workload, version: None, state: RolloutState::Missing, lacks_pods: false };
     };
     let status = daemon_set.status.clone().unwrap_or_default();
     let desired = status.desired_number_scheduled;
@@ -159,5 +162,6 @@ fn daemon_set(name: &str, daemon_set: Option<&DaemonSet>, cause: Option<String>)
         Some(why) => RolloutState::Stalled { ready, desired, why },
         None => RolloutState::Rolling { ready, desired },
     };
-    Rollout { workload, version: version(&daemon_set.metadata), state }
+    let lacks_pods = status.current_number_scheduled < desired;
+    Rollout { workload, version: version(&daemon_set.metadata), state, lacks_pods }
 }

@@ -223,10 +223,39 @@ async fn a_namespace_that_refuses_the_speakers_is_named() {
     let _running = start(&api);
     api.put(NAMESPACE, json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}));
     api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
+    until("progress", &api, is_true("Progressing")).await;
+    lack_speakers(&api);
     until("degraded", &api, is_true("Degraded")).await;
     assert_eq!(condition(&api, "Degraded").unwrap().1, "PodSecurityForbids");
     let text = api.get(METALLB).unwrap()["status"].to_string();
     assert!(text.contains("kubectl label --overwrite namespace metallb-system"), "{text}");
+}
+
+/// Three nodes want a speaker, none is made.
+fn lack_speakers(api: &Api) {
+    let mut speaker = api.get(SPEAKER).unwrap();
+    speaker["status"] = json!({
+        "observedGeneration": speaker["metadata"]["generation"], "desiredNumberScheduled": 3,
+        "currentNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
+    });
+    api.put(SPEAKER, speaker);
+}
+
+#[tokio::test]
+async fn speakers_whose_pods_are_refused_stall_with_the_refusal() {
+    let Running { api, .. } = installed().await;
+    api.put(
+        "/api/v1/namespaces/metallb-system/events/speaker.1",
+        json!({"metadata": {"namespace": "metallb-system"}, "involvedObject": {"kind": "DaemonSet", "name": "speaker"},
+            "reason": "FailedCreate", "message": "Error creating: exceeded quota", "lastTimestamp": "2026-01-01T00:00:00Z"}),
+    );
+    lack_speakers(&api);
+    until("degraded", &api, is_true("Degraded")).await;
+    assert_eq!(condition(&api, "Degraded").unwrap().1, "RolloutStalled");
+    let text = api.get(METALLB).unwrap()["status"].to_string();
+    assert!(text.contains("DaemonSet speaker: its pods are refused: exceeded quota"), "{text}");
+    roll_out(&api);
+    until("recovered", &api, |api| condition(api, "Degraded").unwrap().0 == "False").await;
 }
 
 #[tokio::test]
