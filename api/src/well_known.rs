@@ -140,6 +140,8 @@ pub mod field_manager {
 
 /// Components that record Events (the column `From` of `kubectl describe`).
 pub mod reporter {
+    /// Events on the MetalLB object.
+    pub const OPERATOR: &str = "metallb-operator";
     /// Events on Services about their addresses.
     pub const CONTROLLER: &str = "metallb-controller";
     /// Events on Services about their announcement.
@@ -199,6 +201,14 @@ pub mod condition {
         pub const APPLY_FAILED: &str = "ApplyFailed";
         /// An operand that is not wanted any more could not be deleted.
         pub const DELETE_FAILED: &str = "DeleteFailed";
+        /// An operand differs in a field that cannot be changed.
+        pub const IMMUTABLE_FIELD: &str = "ImmutableField";
+        /// Somebody undoes what the operator sets, again and again.
+        pub const EDIT_CONFLICT: &str = "EditConflict";
+        /// The namespace's Pod Security level refuses the speakers.
+        pub const POD_SECURITY: &str = "PodSecurityForbids";
+        /// The object asks the operator to leave everything as it is.
+        pub const PAUSED: &str = "Paused";
         /// The operator could not read what operands are made from.
         pub const READ_FAILED: &str = "ReadFailed";
     }

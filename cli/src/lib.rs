@@ -7,12 +7,14 @@
 //! render  operator::render       ┘
 //! lint    core::config::compile  → findings with file and line → text, JSON, SARIF, GitHub
 //! pools   core::allocator over what the cluster holds → text
+//! package all of them            → files of a chart, a bundle, …
 //! ```
 
 mod cluster;
 mod command;
 mod lint;
 mod manifest;
+mod package;
 mod pools;
 
 use std::process::ExitCode;
@@ -40,6 +42,8 @@ enum Command {
     Pools(command::pools::Args),
     /// Prints what the operator needs before it can run: its ServiceAccount and rights.
     Rbac(command::rbac::Args),
+    /// Writes the files of a way to install: manifests, a Helm chart, an OLM bundle.
+    Package(command::package::Args),
     /// Prints what the operator would install for a MetalLB object.
     ///
     /// The Secret metallb-memberlist is left out, since the operator makes its key, and so are owner
@@ -53,6 +57,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let (done, failure) = match cli.command {
         Command::Crds(args) => (command::crds::run(&args).map(success), ExitCode::FAILURE),
         Command::Lint(args) => (command::lint::run(&args), ExitCode::from(2)),
+        Command::Package(args) => (command::package::run(&args).map(success), ExitCode::FAILURE),
         Command::Pools(args) => (command::pools::run(&args).map(success), ExitCode::FAILURE),
         Command::Rbac(args) => (command::rbac::run(&args).map(success), ExitCode::FAILURE),
         Command::Render(args) => (command::render::run(&args).map(success), ExitCode::FAILURE),
