@@ -1,6 +1,6 @@
 //! What `compile` makes of objects about BGP: peers, BFD profiles, communities and advertisements.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod advertisements;
 mod memory;
