@@ -1,6 +1,8 @@
 //! BGP as a user and the router see it: the installed speakers talk to FRR, which sends the client's
 //! requests to every node that announces.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::collections::BTreeSet;
@@ -87,6 +89,12 @@ impl Bgp {
         let product = Product::ready();
         let router = product.lab.host("router").unwrap();
         let bgp = Self { product, router };
+        // Client, router and nodes share a LAN: a redirect would take the router out of the way.
+        for interface in ["all", "eth0"] {
+            let redirects = format!("echo 0 >/proc/sys/net/ipv4/conf/{interface}/send_redirects");
+            bgp.router.run(&["sh", "-c", &redirects]).unwrap();
+        }
+        bgp.product.lab.host("client").unwrap().run(&["ip", "route", "flush", "cache"]).unwrap();
         bgp.product.lab.apply(&peer("peerASN: 64513, peerAddress: 192.168.10.1")).unwrap();
         bgp.product.lab.apply(OBJECTS).unwrap();
         bgp.established(SOON);
