@@ -1,5 +1,5 @@
-//! What decisions need to know of a Node. Readiness, cordon and taints are no part of it: an API
-//! outage marks every node unready, and addresses must not move for that.
+//! What decisions need to know of a Node. Readiness and taints are no part of it: an API outage marks
+//! every node unready, and addresses must not move for that. A cordon counts only where that is asked for.
 
 use ferrolb_api::well_known::label;
 use k8s_openapi::api::core::v1 as corev1;
@@ -13,6 +13,8 @@ pub struct Node {
     pub labels: Labels,
     /// Whether condition `NetworkUnavailable` is `True` (missing or unknown: usable).
     pub network_unavailable: bool,
+    /// Whether it is cordoned.
+    pub cordoned: bool,
 }
 
 impl Node {
@@ -30,6 +32,7 @@ impl From<&corev1::Node> for Node {
             network_unavailable: conditions
                 .into_iter()
                 .any(|condition| condition.type_ == "NetworkUnavailable" && condition.status == "True"),
+            cordoned: node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true)),
         }
     }
 }

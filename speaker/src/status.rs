@@ -16,13 +16,12 @@ mod perform;
 mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{ConfigurationState, ServiceL2Status};
 use ferrolb_api::well_known::{component, field_manager, label, reporter};
-use ferrolb_core::planner::{Event, LAYER2};
+use ferrolb_core::planner::Event;
 use ferrolb_core::service::ServiceKey;
 use ferrolb_runtime::event::{EventSink, EventType};
 use ferrolb_runtime::watch::{Changed, Store, Watches};
@@ -120,9 +119,8 @@ struct Writing {
     events: EventSink,
     /// When the status of a Service was created last.
     created: BTreeMap<ServiceKey, Instant>,
-    /// Events that were recorded and whose cause lasts: a Service is announced (no address), or an
-    /// address of it cannot be.
-    told: BTreeSet<(ServiceKey, Option<IpAddr>)>,
+    /// Events that were recorded and whose cause lasts.
+    told: BTreeSet<(ServiceKey, Event)>,
 }
 
 impl Writing {
@@ -280,25 +278,16 @@ impl Writing {
 
     async fn record_events(&mut self, report: &Report) -> Result<Option<Instant>, PassError> {
         let Some(services) = &report.services else { return Ok(None) };
-        let due: BTreeSet<(ServiceKey, Option<IpAddr>)> = services
+        let due: BTreeSet<(ServiceKey, Event)> = services
             .iter()
-            .flat_map(|(key, service)| {
-                let assigned = service.status.as_ref().map(|_| None);
-                let failed = service.failed.iter().map(|address| Some(*address));
-                assigned.into_iter().chain(failed).map(|cause| (key.clone(), cause))
-            })
+            .flat_map(|(key, service)| service.events.iter().map(|event| (key.clone(), event.clone())))
             .collect();
         self.told.retain(|cause| due.contains(cause));
         let mut untold = due.difference(&self.told).cloned().collect::<Vec<_>>();
         // The rest has its turn after a look at what changed meanwhile.
         let again = (untold.len() > EVENTS_OF_A_PASS).then(Instant::now);
         untold.truncate(EVENTS_OF_A_PASS);
-        for (key, address) in untold {
-            let node = self.writer.node.clone();
-            let event = match address {
-                None => Event::NodeAssigned { node, protocol: LAYER2 },
-                Some(address) => Event::AnnounceFailed { node, address },
-            };
+        for (key, event) in untold {
             if event.is_warning() {
                 tracing::warn!(op = "SetBalancer", service = %key, "{event}");
             }
@@ -320,7 +309,7 @@ impl Writing {
                 }
                 Ok(()) => {}
             }
-            self.told.insert((key, address));
+            self.told.insert((key, event));
         }
         Ok(again)
     }

@@ -3,7 +3,7 @@
 
 use ferrolb_api::v1beta1::{IPAddressPool, L2Advertisement};
 use ferrolb_runtime::watch::{Store, Watches};
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, PodStatus, Service, ServiceSpec};
+use k8s_openapi::api::core::v1::{Node, NodeSpec, Pod, PodSpec, PodStatus, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher;
@@ -67,7 +67,7 @@ impl Stores {
 /// Annotations are long and mostly other people's.
 fn prune_metadata(metadata: &mut ObjectMeta) {
     if let Some(annotations) = &mut metadata.annotations {
-        annotations.retain(|key, _| key.starts_with("metallb."));
+        annotations.retain(|key, _| key.starts_with("metallb.") || key.starts_with("ferrolb."));
     }
     metadata.owner_references = None;
     metadata.finalizers = None;
@@ -102,7 +102,8 @@ fn prune_slice(slice: &mut EndpointSlice) {
 
 fn prune_node(node: &mut Node) {
     prune_metadata(&mut node.metadata);
-    node.spec = None;
+    node.spec =
+        node.spec.take().map(|spec| NodeSpec { unschedulable: spec.unschedulable, ..NodeSpec::default() });
     if let Some(status) = &mut node.status {
         let mut conditions = status.conditions.take();
         if let Some(conditions) = &mut conditions {
@@ -183,7 +184,7 @@ mod tests {
         for status in ["True", "False"] {
             let mut object: Node = serde_json::from_value(json!({
                 "metadata": {"name": "n1", "labels": {"l": "v"}, "annotations": {"long": "x"}},
-                "spec": {"podCIDR": "10.244.0.0/24"},
+                "spec": {"podCIDR": "10.244.0.0/24", "unschedulable": true},
                 "status": {"conditions": [
                     {"type": "Ready", "status": "True"}, {"type": "NetworkUnavailable", "status": status}
                 ]}
@@ -192,7 +193,7 @@ mod tests {
             let before = node::Node::from(&object);
             prune_node(&mut object);
             assert_eq!(node::Node::from(&object), before);
-            assert_eq!(before.network_unavailable, status == "True");
+            assert_eq!((before.network_unavailable, before.cordoned), (status == "True", true));
         }
     }
 }

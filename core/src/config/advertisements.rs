@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ferrolb_api::v1beta1 as api;
+use ferrolb_api::well_known::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::diagnostic::{AdvertisementProblem, SelectorField};
@@ -29,6 +30,8 @@ pub struct L2Advertisement {
     pub services: Vec<Selector>,
     /// Preference score of nodes, of those that may announce and have one.
     pub scores: BTreeMap<String, u64>,
+    /// Whether the node that ranks best takes an address over from a living owner.
+    pub preempt: bool,
 }
 
 impl L2Advertisement {
@@ -135,6 +138,7 @@ pub(super) fn parse(
             }
         }
     }
+    let annotations = advertisement.metadata.annotations.as_ref();
     let parsed = L2Advertisement {
         name: advertisement.metadata.name.clone().unwrap_or_default(),
         pools: BTreeSet::new(),
@@ -146,6 +150,7 @@ pub(super) fn parse(
         },
         services,
         scores,
+        preempt: annotations.and_then(|it| it.get(annotation::PREEMPT)).is_some_and(|value| value == "true"),
     };
     (parsed, PoolSelection { names, selectors: pool_selectors }, findings)
 }

@@ -1,13 +1,16 @@
 //! One pass as a function: everything a plan depends on, and the plan.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ferrolb_api::well_known::label;
 use ferrolb_core::config::{Compiled, Diagnostic, Severity};
 use ferrolb_core::node::Node;
-use ferrolb_core::planner::{Announcements, Holders, PlanInput, ServicePlan, merge, plan_service};
+use ferrolb_core::planner::{
+    Elections, LinkClaims, Member, PlanInput, Seen, ServicePlan, Wire, claims, elect, hold, plan_service,
+};
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
+use ferrolb_proto::conflict;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
@@ -20,16 +23,22 @@ pub struct World {
     pub nodes: BTreeMap<String, Node>,
     /// Whether the members can be relied on.
     pub settled: bool,
-    /// Nodes with a living speaker.
-    pub members: BTreeSet<String>,
-    /// Interfaces that can announce.
-    pub interfaces: BTreeSet<String>,
+    /// Nodes that a speaker was heard of.
+    pub members: BTreeMap<String, Member>,
+    /// The same for the links, with the MACs.
+    pub speakers: Arc<conflict::Members>,
+    /// Who owns what.
+    pub wire: Wire,
+    /// Whether the API server has just come back, so that nothing is taken away.
+    pub hold: bool,
     /// Services to handle.
     pub services: BTreeMap<ServiceKey, LoadBalancer>,
     /// This node.
     pub this_node: String,
     /// Whether the exclude label is ignored.
     pub ignore_exclude_label: bool,
+    /// Whether a cordon counts.
+    pub withdraw_on_cordon: bool,
 }
 
 impl PartialEq for World {
@@ -38,10 +47,13 @@ impl PartialEq for World {
             && self.nodes == other.nodes
             && self.settled == other.settled
             && self.members == other.members
-            && self.interfaces == other.interfaces
+            && self.speakers == other.speakers
+            && self.wire == other.wire
+            && self.hold == other.hold
             && self.services == other.services
             && self.this_node == other.this_node
             && self.ignore_exclude_label == other.ignore_exclude_label
+            && self.withdraw_on_cordon == other.withdraw_on_cordon
     }
 }
 
@@ -50,8 +62,10 @@ impl PartialEq for World {
 pub struct Plan {
     /// For each Service.
     pub services: BTreeMap<ServiceKey, ServicePlan>,
-    /// All together.
-    pub announcements: Announcements,
+    /// Who may own which address.
+    pub elections: Elections,
+    /// What the links are told.
+    pub claims: LinkClaims,
 }
 
 /// Reads the Services that may hold an address, with their endpoints.
@@ -86,25 +100,39 @@ fn may_hold_addresses(service: &Service) -> bool {
     is_load_balancer || balancer.is_some_and(|it| it.ingress.as_ref().is_some_and(|it| !it.is_empty()))
 }
 
-/// Plans every Service; nothing as long as the members cannot be relied on.
-pub fn plan(world: &World) -> Plan {
+/// Plans every Service; nothing as long as the members cannot be relied on. While the API server's word is
+/// in doubt, what `before` allowed goes on.
+pub fn plan(world: &World, before: &Plan) -> Plan {
     if !world.settled {
         return Plan::default();
     }
-    let holders = Holders::new(world.services.values());
     let input = PlanInput {
         config: &world.compiled.config,
         nodes: &world.nodes,
         members: &world.members,
         this_node: &world.this_node,
-        interfaces: &world.interfaces,
         ignore_exclude_label: world.ignore_exclude_label,
-        holders: &holders,
+        withdraw_on_cordon: world.withdraw_on_cordon,
     };
-    let services: BTreeMap<ServiceKey, ServicePlan> =
-        world.services.iter().map(|(key, service)| (key.clone(), plan_service(&input, service))).collect();
-    let announcements = merge(services.values());
-    Plan { services, announcements }
+    let elections = elect(&input, world.services.values());
+    let mut claims = claims(&input, &elections, &world.wire);
+    let mut services: BTreeMap<ServiceKey, ServicePlan> = world
+        .services
+        .iter()
+        .map(|(key, service)| (key.clone(), plan_service(&input, &elections, &world.wire, service)))
+        .collect();
+    if world.hold {
+        claims = hold(claims, &before.claims);
+        let announced = before.services.iter().filter(|(_, plan)| plan.announced().next().is_some());
+        for (key, plan) in announced {
+            let still = services.get(key).is_some_and(|plan| plan.announced().next().is_some());
+            let owned = |(address, _)| world.wire.get(&address) == Some(&Seen::Here);
+            if !still && plan.announced().any(owned) {
+                services.insert(key.clone(), plan.clone());
+            }
+        }
+    }
+    Plan { services, elections, claims }
 }
 
 /// Whether nothing is left out.

@@ -32,7 +32,7 @@ fn stored(name: &str, node: &str, status: Option<ServiceL2StatusStatus>) -> Serv
 }
 
 fn actions(announced: Option<ServiceL2StatusStatus>, existing: Vec<ServiceL2Status>) -> Vec<String> {
-    let report = ServiceReport { uid: "1".to_owned(), status: announced, failed: BTreeSet::new() };
+    let report = ServiceReport { uid: "1".to_owned(), status: announced, events: BTreeSet::new() };
     let existing: Vec<_> = existing.into_iter().map(Arc::new).collect();
     let living = BTreeSet::from([NODE.to_owned(), "node-2".to_owned()]);
     diff(&BTreeMap::from([(key(), report)]), &existing, NODE, &owner("pod"), &living)
