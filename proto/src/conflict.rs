@@ -334,6 +334,8 @@ impl Claimant {
         }
         if !Arc::ptr_eq(&before.members, &self.plan.members) && before.members != self.plan.members {
             self.follow_members(now, &before.members);
+        } else if before.hold != self.plan.hold {
+            self.reconsider_all(now);
         }
     }
 

@@ -11,6 +11,7 @@
 //! had its first list and the membership is settled; an API server that goes away changes nothing, and
 //! when it is back, what it does not show any more goes on for some seconds.
 
+mod debug;
 pub mod transition;
 pub mod view;
 
@@ -23,6 +24,7 @@ use ferrolb_core::planner::Member;
 use ferrolb_core::resources::Resources;
 use ferrolb_proto::conflict::{self, Liveness, Node};
 use ferrolb_runtime::Shutdown;
+use ferrolb_runtime::admin::Pages;
 use ferrolb_runtime::log::list;
 use ferrolb_runtime::readiness::Condition;
 use ferrolb_runtime::watch::Changed;
@@ -76,6 +78,8 @@ pub struct Agent {
     pub orders: watch::Sender<Option<Orders>>,
     /// What they see.
     pub standings: watch::Receiver<Standings>,
+    /// Where the last plan is shown.
+    pub pages: Pages,
     /// Where the status writer reads.
     pub report: watch::Sender<Option<Report>>,
 }
@@ -85,7 +89,7 @@ pub struct Agent {
 struct Last {
     compiled: Option<(Resources, Arc<Compiled>)>,
     world: Option<World>,
-    plan: Plan,
+    plan: Arc<Plan>,
     announced: Announced,
 }
 
@@ -97,6 +101,9 @@ impl Agent {
             () = shutdown.requested() => return,
         }
         let mut last = Last::default();
+        let shown = Arc::new(watch::channel(Arc::<Plan>::default()).0);
+        let page = Arc::clone(&shown);
+        self.pages.add("plan", move || debug::page(&page.borrow().clone()));
         let mut due: Option<Instant> = Some(Instant::now());
         loop {
             tokio::select! {
@@ -115,6 +122,7 @@ impl Agent {
                 }
             }
             self.pass(&mut last);
+            shown.send_replace(Arc::clone(&last.plan));
             // When what is held is looked at again.
             due = self.changed.restored().map(|at| at + HOLD).filter(|at| *at > Instant::now());
         }
@@ -135,7 +143,8 @@ impl Agent {
         let plan = plan(&world, &last.plan);
         // The wire first, then the talking about it.
         if world.settled {
-            let orders = Orders { members: Arc::clone(&world.speakers), claims: plan.claims.clone() };
+            let members = Arc::clone(&world.speakers);
+            let orders = Orders { members, claims: plan.claims.clone(), hold: world.hold };
             self.orders.send_if_modified(|current| {
                 let changed = current.as_ref() != Some(&orders);
                 *current = Some(orders);
@@ -152,7 +161,7 @@ impl Agent {
             *current = Some(report);
             changed
         });
-        (last.world, last.plan, last.announced) = (Some(world), plan, now);
+        (last.world, last.plan, last.announced) = (Some(world), Arc::new(plan), now);
         tracing::debug!(
             event = "planned",
             microseconds = began.elapsed().as_micros() as u64,

@@ -37,6 +37,8 @@ pub struct Orders {
     pub members: Arc<Members>,
     /// What is planned for each address.
     pub claims: LinkClaims,
+    /// Whether the API server has just come back, so that nothing is taken away.
+    pub hold: bool,
 }
 
 /// Who owns what, by address and index of the link.
@@ -186,7 +188,7 @@ impl Supervisor {
             let plan = orders.as_ref().map(|orders| {
                 let here = orders.claims.iter().filter(|(_, it)| it.interfaces.contains(&link.name));
                 let claims = here.map(|(ip, it)| (*ip, Arc::clone(&it.claim))).collect();
-                Plan { members: Arc::clone(&orders.members), claims }
+                Plan { members: Arc::clone(&orders.members), claims, hold: orders.hold }
             });
             let desired = Desired { address: link.address, plan, leaving: false };
             match self.running.get_mut(&index) {

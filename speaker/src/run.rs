@@ -58,6 +58,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         metrics: Arc::clone(&metrics),
         orders,
         standings,
+        pages: process.pages.clone(),
         report,
     };
     let writer = Writer {

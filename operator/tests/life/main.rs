@@ -10,6 +10,7 @@ use std::time::Duration;
 use api::Api;
 use clap::Parser;
 use ferrolb_operator::Args;
+use ferrolb_runtime::admin::Pages;
 use ferrolb_runtime::{Process, Readiness, Shutdown};
 use prometheus::Registry;
 use serde_json::{Value, json};
@@ -40,6 +41,7 @@ fn start(api: &Api) -> Running {
         namespace: "metallb-system".into(),
         readiness: Readiness::default(),
         metrics: Registry::new(),
+        pages: Pages::default(),
         shutdown: shutdown.clone(),
     };
     let args =

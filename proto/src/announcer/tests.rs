@@ -51,6 +51,7 @@ impl Bench {
             self.machine.handle_input(now, Input::Own(*ip));
         }
         self.owned.clone_from(owned);
+        self.machine.handle_timeout(now);
     }
 
     fn own(&mut self, ips: &[&str]) -> Vec<String> {

@@ -40,6 +40,7 @@ impl Claimant {
         let Some(slot) = self.slots.get(&ip) else { return Rival::Outsider(node.clone()) };
         let (theirs, ours) = (slot.claim.place(node), slot.claim.place(members.own()));
         match (theirs, ours) {
+            (None, _) if self.plan.hold => Rival::Worse(node.clone()),
             (None, _) => Rival::Outsider(node.clone()),
             (Some(_), None) => Rival::Better(node.clone()),
             (Some((their_rank, their_preference)), Some((rank, preference))) => {

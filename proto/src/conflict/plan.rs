@@ -138,6 +138,9 @@ pub struct Plan {
     pub members: Arc<Members>,
     /// The addresses of all Services that are announced on this link by any node.
     pub claims: Claims,
+    /// Whether the API server has just come back: a speaker that must not own an address, as far as it says,
+    /// may be one that it has lost sight of.
+    pub hold: bool,
 }
 
 /// What is planned `now`, and what `before` allowed beyond it: right after the API server came back,
@@ -158,6 +161,6 @@ impl Plan {
     /// Nothing is planned, nobody is known.
     pub(super) fn nothing() -> Self {
         let members = Arc::new(Members::new(Node::from(""), BTreeMap::new()));
-        Self { members, claims: Claims::new() }
+        Self { members, claims: Claims::new(), hold: false }
     }
 }

@@ -24,6 +24,7 @@ struct Bench {
     /// All addresses: their candidates with preference, and the turn of `b`.
     claim: Option<(Candidates, Option<u32>)>,
     preempt: bool,
+    hold: bool,
     heard: Vec<(u64, String)>,
 }
 
@@ -42,6 +43,7 @@ impl Bench {
             told: true,
             claim,
             preempt: false,
+            hold: false,
             heard: Vec::new(),
         }
     }
@@ -73,7 +75,7 @@ impl Bench {
         });
         let claims = [IpAddr::from(V4), V6.into()].into_iter().filter_map(|ip| Some((ip, claim.clone()?)));
         let members = Arc::new(Members::new("b".into(), members));
-        self.input(Input::Plan(Plan { members, claims: claims.collect() }));
+        self.input(Input::Plan(Plan { members, claims: claims.collect(), hold: self.hold }));
     }
 
     fn turn(&mut self, candidates: &[(&'static str, u64)], turn: Option<u32>) {
@@ -339,6 +341,18 @@ fn a_living_owner_is_replaced_only_where_the_user_wants_it() {
         }
         assert_eq!(bench.owns(), takes, "{candidates:?} {preempt}");
     }
+    // Right after the API server came back who may not own it may only not be seen yet.
+    let mut bench = Bench::new();
+    bench.hold = true;
+    bench.turn(&[("b", 0)], Some(0));
+    bench.run_to(100);
+    bench.says(MAC_A);
+    bench.run_to(900);
+    assert!(!bench.owns());
+    bench.hold = false;
+    bench.plan();
+    bench.run_to(1200);
+    assert!(bench.owns());
     // A speaker that said goodbye answers still.
     let mut bench = Bench::new();
     bench.alive = Liveness::Left;

@@ -451,12 +451,13 @@ impl World {
             (*ip, Arc::new(Claim { candidates: candidates.collect(), turn, preempt: self.preempt }))
         });
         let mut claims: Claims = claims.collect();
-        if self.now < sim.hold_until && self.rules.hold {
+        let holds = self.now < sim.hold_until && self.rules.hold;
+        if holds {
             claims = hold(&claims, &sim.claims);
         }
         let members = Arc::new(Members::new(self.names[node].clone(), members));
         self.nodes[node].claims.clone_from(&claims);
-        let plan = Plan { members, claims };
+        let plan = Plan { members, claims, hold: holds };
         self.input(node, Input::Plan(plan));
     }
 

@@ -66,6 +66,8 @@ pub struct Plan {
     pub elections: Elections,
     /// What the links are told.
     pub claims: LinkClaims,
+    /// Who owns what, as the links saw it when this was planned.
+    pub wire: Wire,
 }
 
 /// Reads the Services that may hold an address, with their endpoints.
@@ -132,7 +134,7 @@ pub fn plan(world: &World, before: &Plan) -> Plan {
             }
         }
     }
-    Plan { services, elections, claims }
+    Plan { services, elections, claims, wire: world.wire.clone() }
 }
 
 /// Whether nothing is left out.

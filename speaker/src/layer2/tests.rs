@@ -122,7 +122,7 @@ impl Bench {
         };
         let members = BTreeMap::from([("here".into(), member(Some(LAN))), ("there".into(), member(peer))]);
         let members = Arc::new(Members::new("here".into(), members));
-        self.orders.send_replace(Some(Orders { members, claims }));
+        self.orders.send_replace(Some(Orders { members, claims, hold: false }));
     }
 
     fn metric(&self, line: &str) -> bool {

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use clap::Parser;
+use ferrolb_runtime::admin::Pages;
 use ferrolb_runtime::{Readiness, Shutdown};
 use nix::sched::{CloneFlags, unshare};
 use prometheus::Registry;
@@ -71,7 +72,8 @@ impl Node {
                 let (shutdown, readiness, server) = process;
                 let client = server.attach().await;
                 let (namespace, metrics) = ("metallb-system".to_owned(), Registry::new());
-                let process = Process { client, namespace, readiness, metrics, shutdown };
+                let pages = Pages::default();
+                let process = Process { client, namespace, readiness, metrics, pages, shutdown };
                 let arguments = [
                     "speaker",
                     &format!("--node-name={}", NODES[index]),
