@@ -4,9 +4,12 @@
 //! The API is MetalLB's (group `metallb.io`, same names, fields, defaults and rules), so that a
 //! MetalLB user changes nothing. This crate decides nothing: it is data and its schema.
 
+pub mod conversion;
 mod crd;
+mod kind;
 mod schema;
 pub mod v1beta1;
+pub mod v1beta2;
 pub mod well_known;
 
 pub use crd::{CRDS_IN_APPLY_ORDER, crds};

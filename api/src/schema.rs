@@ -1,7 +1,7 @@
 //! Schemas of what our types embed from Kubernetes, in the form that controller-gen writes them
 //! (list and map types included, their long descriptions left out).
 
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 fn label_selector_value() -> Value {
@@ -90,4 +90,66 @@ pub(crate) fn immutable_string(_: &mut SchemaGenerator) -> Schema {
         "type": "string",
         "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "Value is immutable"}],
     }))
+}
+
+/// A duration of whole seconds.
+pub(crate) fn connect_time(_: &mut SchemaGenerator) -> Schema {
+    as_schema(json!({
+        "type": "string",
+        "x-kubernetes-validations": [
+            {
+                "rule": "duration(self).getSeconds() >= 1 && duration(self).getSeconds() <= 65535",
+                "message": "connect time should be between 1 seconds to 65535",
+            },
+            {
+                "rule": "duration(self).getMilliseconds() % 1000 == 0",
+                "message": "connect time should contain a whole number of seconds",
+            },
+        ],
+    }))
+}
+
+/// A switch that keeps the position it was first put in. The rule sees a change only: it is not asked
+/// where the old or the new object lacks the field.
+pub(crate) fn enable_graceful_restart(_: &mut SchemaGenerator) -> Schema {
+    as_schema(json!({
+        "type": "boolean",
+        "x-kubernetes-validations": [{
+            "rule": "self == oldSelf",
+            "message": "EnableGracefulRestart cannot be changed after creation",
+        }],
+    }))
+}
+
+/// Where a Secret is.
+pub(crate) fn secret_reference(_: &mut SchemaGenerator) -> Schema {
+    as_schema(json!({
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "Name of the Secret."},
+            "namespace": {"type": "string", "description": "Not looked at: the namespace is that of this object."},
+        },
+        "x-kubernetes-map-type": "atomic",
+    }))
+}
+
+/// The schema of a type of Kubernetes without its descriptions, which are long and would take a CRD past
+/// the size that `kubectl apply` can annotate.
+pub(crate) fn undescribed<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let mut value = generator.subschema_for::<T>().to_value();
+    remove_descriptions(&mut value);
+    as_schema(value)
+}
+
+fn remove_descriptions(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if map.get("description").is_some_and(Value::is_string) {
+                map.remove("description");
+            }
+            map.values_mut().for_each(remove_descriptions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_descriptions),
+        _ => {}
+    }
 }

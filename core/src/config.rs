@@ -6,21 +6,34 @@
 //! Services hold from it are kept and go on being announced.
 
 pub mod advertisements;
+pub mod bfd;
+pub mod bgp_advertisements;
+pub mod communities;
 mod compile;
 mod diagnostic;
+mod lookup;
+mod memory;
+pub mod peers;
 pub mod pools;
 pub mod ranges;
+mod reserved;
 mod selectors;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 pub use self::advertisements::{Interfaces, L2Advertisement};
+pub use self::bfd::BfdProfile;
+pub use self::bgp_advertisements::BgpAdvertisement;
 pub(crate) use self::compile::compile_with_last;
 pub use self::compile::{Compiled, compile};
 pub use self::diagnostic::{
-    AdvertisementProblem, Diagnostic, Kind, Message, ObjectRef, PoolProblem, SelectorField, Severity,
+    AdvertisementProblem, BfdField, BfdProblem, BgpAdvertisementProblem, CommunityProblem,
+    CommunityValueError, Diagnostic, Kind, Message, ObjectRef, PeerProblem, PoolProblem, Reserved,
+    SelectorField, Severity,
 };
+pub use self::memory::Memory;
+pub use self::peers::{Neighbor, Password, Peer, RemoteAs, Timers};
 pub use self::pools::{LeftOutPool, Pool};
 use self::ranges::{Family, IpRange, to_number};
 
@@ -30,6 +43,8 @@ pub struct Config {
     pools: BTreeMap<String, Pool>,
     left_out: BTreeMap<String, LeftOutPool>,
     l2_advertisements: BTreeMap<String, L2Advertisement>,
+    bgp_advertisements: BTreeMap<String, BgpAdvertisement>,
+    peers: BTreeMap<String, Peer>,
     /// Which pool an address is in: (family, first number) of each range → (the range, its pool).
     by_address: BTreeMap<(Family, u128), (IpRange, String)>,
 }
@@ -48,6 +63,16 @@ impl Config {
     /// The L2 advertisements in force, by name.
     pub fn l2_advertisements(&self) -> &BTreeMap<String, L2Advertisement> {
         &self.l2_advertisements
+    }
+
+    /// The BGP advertisements in force, by name.
+    pub fn bgp_advertisements(&self) -> &BTreeMap<String, BgpAdvertisement> {
+        &self.bgp_advertisements
+    }
+
+    /// The BGP peers in force, by name, each with its BFD profile.
+    pub fn peers(&self) -> &BTreeMap<String, Peer> {
+        &self.peers
     }
 
     /// Whether nobody configured any pool, good or bad.

@@ -12,15 +12,19 @@
 //! them, of the pools that are left out for an error ([`Config::pool_holding`]): so an address that is
 //! in use goes on being announced, by the advertisements that name the pool, while its pool is wrong.
 
+mod bgp;
 mod layer2;
 pub mod ownership;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use ferrolb_proto::bgp::AdjRibOut;
 use ferrolb_proto::ethernet::MacAddr;
 
+pub use self::bgp::{BgpPlan, Conflict};
 pub use self::layer2::{AddressPlan, Layer2Plan, LinkClaim, LinkClaims, Seen, Wire, claims, hold};
 pub use self::ownership::{Election, Elections, elect};
 use crate::config::{Config, Interfaces};
@@ -62,16 +66,67 @@ pub struct ServicePlan {
     pub pool: Option<String>,
     /// What is done by ARP and NDP, or why nothing is.
     pub layer2: Result<Layer2Plan, Withheld>,
+    /// What is done by BGP, or why nothing is.
+    pub bgp: Result<BgpPlan, Withheld>,
+}
+
+/// How addresses are announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// ARP and NDP.
+    Layer2,
+    /// BGP.
+    Bgp,
+}
+
+impl Protocol {
+    /// Its name in Events, logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Layer2 => "layer2",
+            Self::Bgp => "bgp",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl ServicePlan {
-    /// Addresses that this node announces, and where.
+    /// Addresses that this node announces by a protocol.
+    pub fn announced_by(&self, protocol: Protocol) -> BTreeSet<IpAddr> {
+        match protocol {
+            Protocol::Layer2 => self.announced().map(|(address, _)| address).collect(),
+            Protocol::Bgp => self.bgp.as_ref().map(|plan| plan.addresses.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Why an address is not announced by a protocol; none where it is, or is not the Service's.
+    pub fn withheld_from(&self, protocol: Protocol, address: IpAddr) -> Option<&Withheld> {
+        match protocol {
+            Protocol::Layer2 => match &self.layer2 {
+                Err(withheld) => Some(withheld),
+                Ok(plan) => plan.addresses.get(&address)?.decision.as_ref().err(),
+            },
+            Protocol::Bgp => self.bgp.as_ref().err(),
+        }
+    }
+
+    /// Peers that this node announces the Service to, sorted.
+    pub fn bgp_peers(&self) -> impl Iterator<Item = &str> {
+        self.bgp.iter().flat_map(|plan| plan.routes.keys()).map(String::as_str)
+    }
+
+    /// Addresses that this node announces on layer 2, and where.
     pub fn announced(&self) -> impl Iterator<Item = (IpAddr, &Interfaces)> {
         let addresses = self.layer2.iter().flat_map(|plan| plan.addresses.iter());
         addresses.filter_map(|(address, plan)| Some((*address, plan.decision.as_ref().ok()?)))
     }
 
-    /// Why an address, or else the whole Service, is not announced from here.
+    /// Why an address, or else the whole Service, is not announced from here on layer 2.
     pub fn withheld(&self) -> Option<&Withheld> {
         match &self.layer2 {
             Err(withheld) => Some(withheld),
@@ -99,6 +154,14 @@ pub enum Withheld {
     NoServingEndpoints,
     /// No advertisement of its pool is for it and this node.
     NoMatchingAdvertisement,
+    /// No BGP advertisement of its pool is for this node.
+    NodeNotSelected,
+    /// Of the BGP advertisements of its pool for this node none is for it.
+    NoMatchingBgpAdvertisement,
+    /// The BGP advertisements for it contradict each other.
+    ConflictingAdvertisements(Box<Conflict>),
+    /// The BGP advertisements for it name no peer of this node.
+    NoPeer,
     /// It may share its address, and an advertisement selects Services: the two exclude each other.
     SharedIpWithServiceSelector,
     /// This node carries the exclude label.
@@ -130,15 +193,21 @@ pub enum Withheld {
 
 impl Withheld {
     /// The value that logs show and people search for.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self, protocol: Protocol) -> &'static str {
         match self {
+            Self::NoServingEndpoints if protocol == Protocol::Bgp => "noEndpoints",
+            Self::NodeExcluded if protocol == Protocol::Bgp => "nodeLabeledExcludeBalancers",
+            Self::NodeNetworkUnavailable if protocol == Protocol::Bgp => "nodeNetworkUnavailable",
+            Self::NoLocalEndpoints if protocol == Protocol::Bgp => "noLocalEndpoints",
             Self::ServiceDeleted => "serviceDeleted",
             Self::AddressesChanged => "loadBalancerIPChanged",
             Self::NotLoadBalancer => "notLoadBalancer",
             Self::NoIp => "noIPAllocated",
             Self::InvalidIp => "invalidIP",
             Self::NotAllowedByPools => "ipNotAllowed",
-            Self::NoMatchingAdvertisement => "noMatchingAdvertisement",
+            Self::NoMatchingAdvertisement | Self::NoMatchingBgpAdvertisement => "noMatchingAdvertisement",
+            Self::ConflictingAdvertisements(_) => "conflictingAdvertisements",
+            Self::NoPeer => "noPeers",
             Self::SharedIpWithServiceSelector => "sharedIPWithServiceSelector",
             Self::NoServingEndpoints
             | Self::NodeExcluded
@@ -146,6 +215,7 @@ impl Withheld {
             | Self::Claiming
             | Self::NodeNetworkUnavailable
             | Self::NoLocalEndpoints
+            | Self::NodeNotSelected
             | Self::NotElected { .. } => "notOwner",
             Self::AddressConflict { .. } => "addressConflict",
             Self::NoInterface { .. } => "announceFailed",
@@ -164,6 +234,10 @@ impl fmt::Display for Withheld {
             Self::NotAllowedByPools => "no IPAddressPool contains all addresses of the Service",
             Self::NoServingEndpoints => "no endpoint of the Service can serve",
             Self::NoMatchingAdvertisement => "no L2Advertisement is for this pool, Service and node",
+            Self::NodeNotSelected => "no BGPAdvertisement is for this pool and node",
+            Self::NoMatchingBgpAdvertisement => "no BGPAdvertisement is for this pool, Service and node",
+            Self::ConflictingAdvertisements(conflict) => return conflict.fmt(f),
+            Self::NoPeer => "the BGPAdvertisements for this Service name no BGPPeer of this node",
             Self::SharedIpWithServiceSelector => {
                 "the Service may share its address, which excludes advertisements with serviceSelectors"
             }
@@ -205,8 +279,11 @@ pub fn plan_service(
             service: key,
             pool: Some(pool.to_owned()),
             layer2: layer2::plan(input, elections, wire, service, &addresses, pool),
+            bgp: bgp::plan(input, service, &addresses, pool),
         },
-        Err(withheld) => ServicePlan { service: key, pool: None, layer2: Err(withheld) },
+        Err(withheld) => {
+            ServicePlan { service: key, pool: None, layer2: Err(withheld.clone()), bgp: Err(withheld) }
+        }
     }
 }
 
@@ -225,6 +302,14 @@ fn locate<'a>(config: &'a Config, service: &LoadBalancer) -> Result<(Vec<IpAddr>
     }
 }
 
+/// Routes that this node sends its BGP peers, by name of the peer; to the others none.
+pub type Routes = BTreeMap<String, Arc<AdjRibOut>>;
+
+/// Brings the routes of all Services together: one that several have gets the communities of all.
+pub fn routes<'a>(plans: impl IntoIterator<Item = &'a ServicePlan>) -> Routes {
+    bgp::merge(plans)
+}
+
 /// An Event that a speaker records on a Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
@@ -232,8 +317,8 @@ pub enum Event {
     NodeAssigned {
         /// Its name.
         node: String,
-        /// `layer2`
-        protocol: &'static str,
+        /// How.
+        protocol: Protocol,
     },
     /// This node is the first to announce an address, but has none of its interfaces, nor has another.
     AnnounceFailed {
@@ -257,9 +342,6 @@ pub enum Event {
         withheld: BTreeMap<String, Withheld>,
     },
 }
-
-/// Name of the layer 2 protocols (ARP and NDP) in Events, logs and metrics.
-pub const LAYER2: &str = "layer2";
 
 /// An Event is no list: of more nodes the number must do.
 const NODES_OF_AN_EVENT: usize = 8;
@@ -290,7 +372,8 @@ impl fmt::Display for Event {
             Self::AnnounceFailed { node, address } => write!(
                 f,
                 "the interfaces specified by LB IP \"{address}\" doesn't exist in assigned node \"{node}\" with \
-                 protocol \"{LAYER2}\""
+                 protocol \"{}\"",
+                Protocol::Layer2
             ),
             Self::AddressConflict { address, mac } => write!(
                 f,

@@ -26,6 +26,8 @@ pub const SERVICE_CIDRS: &str = "10.96.0.0/16,fd00:96::/112";
 pub const POD_CIDRS: &str = "10.244.0.0/16,fd00:244::/56";
 /// The address of Service `kubernetes`, named in the API server's certificate.
 pub const API_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
+/// Where pods would ask for names. Nobody answers there.
+pub const CLUSTER_DNS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
 /// Where the API server listens.
 pub const API_PORT: u16 = 6443;
 /// Where the registry listens.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use support::{ADDRESS, NAMESPACE, Product, condition, measured, text, until};
 
 /// Namespaced and cluster-scoped kinds that the operator installs.
-const OPERANDS: &str = "deployments,daemonsets,services,serviceaccounts,configmaps,roles,rolebindings";
+const OPERANDS: &str =
+    "deployments,daemonsets,services,serviceaccounts,configmaps,secrets,roles,rolebindings";
 const GLOBAL_OPERANDS: &str = "clusterroles,clusterrolebindings,validatingwebhookconfigurations";
 const MANAGED: &str = "app.kubernetes.io/managed-by=metallb-operator";
 
@@ -19,6 +20,7 @@ fn the_object_installs_repairs_and_removes_the_product() {
     product.kubectl(&["-n", NAMESPACE, "delete", "metallb", "metallb", "--timeout=60s"]);
     until("all operands are gone", Duration::from_secs(90), || {
         let left = product.kubectl(&["-n", NAMESPACE, "get", OPERANDS, "-l", MANAGED, "-o", "name"])
+            + &product.kubectl(&["-n", NAMESPACE, "get", "secrets", "-o", "name"])
             + &product.kubectl(&["get", GLOBAL_OPERANDS, "-l", MANAGED, "-o", "name"])
             + &product.kubectl(&["-n", NAMESPACE, "get", "pods", "-l", "component!=operator", "-o", "name"]);
         if left.trim().is_empty() { Ok(()) } else { Err(left) }
@@ -42,9 +44,10 @@ fn the_object_installs_repairs_and_removes_the_product() {
     product.wait_pods_ready();
     let restarts = product.restarts();
     assert!(operator_only(&restarts), "{restarts:?}");
-    for component in ["controller", "speaker", "webhook-server"] {
+    let since = format!("--since={}s", begin.elapsed().as_secs() + 1);
+    for component in ["operator", "controller", "speaker", "webhook-server"] {
         let selector = format!("component={component}");
-        let log = product.kubectl(&["-n", NAMESPACE, "logs", "-l", &selector, "--tail=-1"]);
+        let log = product.kubectl(&["-n", NAMESPACE, "logs", "-l", &selector, "--tail=-1", &since]);
         let errors: Vec<&str> = log.lines().filter(|line| line.contains(r#""level":"error""#)).collect();
         assert!(errors.is_empty(), "{component}: {errors:?}");
     }

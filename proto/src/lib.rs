@@ -10,6 +10,7 @@
 //! | [`conflict`] | which addresses one link owns: asks the wire before it takes one, defends, yields, hands over |
 //! | [`announcer`] | when one link tells its neighbours about the addresses it owns |
 //! | [`answer`] | the outcome of a received frame: a [`Reply`](answer::Reply) or why it was [`Ignored`](answer::Ignored) |
+//! | [`bgp`] | messages, values and the session of BGP |
 //! | [`decode`] | what a captured frame says, for recorders |
 //! | [`error`] | what is wrong with received bytes, and where |
 //!
@@ -23,6 +24,7 @@
 pub mod announcer;
 pub mod answer;
 pub mod arp;
+pub mod bgp;
 pub mod conflict;
 pub mod decode;
 pub mod error;

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! stores, watch<Standings> ──debounced──┐
-//! watch<Members> ──at once──────────────┼─> World ─view::plan()─> Plan ─┬─> watch<Orders> ─> layer2
-//! watch<Links> ────at once──────────────┘                               └─> watch<Report> ─> status
+//! watch<Members> ──at once──────────────┼─> World ─view::plan()─> Plan ─┬─> watch<Orders> ─────────> layer2
+//! watch<Links> ────at once──────────────┤                               ├─> watch<Option<Peers>> ──> bgp
+//! watch<Found> ────at once──────────────┘                               └─> watch<Report> ─────────> status
 //! ```
 //!
 //! Each pass plans everything anew and acts on the difference: log lines and metrics on transitions
@@ -15,12 +16,12 @@ mod debug;
 pub mod transition;
 pub mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrolb_core::config::{Compiled, compile};
-use ferrolb_core::planner::Member;
+use ferrolb_core::config::{Compiled, Memory};
+use ferrolb_core::planner::{Member, Protocol};
 use ferrolb_core::resources::Resources;
 use ferrolb_proto::conflict::{self, Liveness, Node};
 use ferrolb_runtime::Shutdown;
@@ -30,10 +31,12 @@ use ferrolb_runtime::readiness::Condition;
 use ferrolb_runtime::watch::Changed;
 use tokio::sync::watch;
 
+use crate::bgp::Peers;
 use crate::layer2::{Orders, Standings};
 use crate::links::Links;
 use crate::members::Members;
 use crate::metrics::Metrics;
+use crate::secrets::{Found, Secrets};
 use crate::status::Report;
 use crate::stores::Stores;
 use transition::{Announced, Transition, announced, transitions};
@@ -72,6 +75,8 @@ pub struct Agent {
     pub settled: Condition,
     /// Interfaces of this node.
     pub links: watch::Receiver<Links>,
+    /// Reads passwords of BGP peers.
+    pub secrets: Secrets,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// Where the links read.
@@ -80,6 +85,8 @@ pub struct Agent {
     pub standings: watch::Receiver<Standings>,
     /// Where the last plan is shown.
     pub pages: Pages,
+    /// Where BGP reads; nothing before the first plan.
+    pub peers: watch::Sender<Option<Peers>>,
     /// Where the status writer reads.
     pub report: watch::Sender<Option<Report>>,
 }
@@ -87,11 +94,14 @@ pub struct Agent {
 /// What the last pass came to.
 #[derive(Default)]
 struct Last {
+    memory: Memory,
     compiled: Option<(Resources, Arc<Compiled>)>,
     world: Option<World>,
     plan: Arc<Plan>,
-    announced: Announced,
+    announced: [Announced; 2],
 }
+
+const PROTOCOLS: [Protocol; 2] = [Protocol::Layer2, Protocol::Bgp];
 
 impl Agent {
     /// Plans until the shutdown begins. What was announced then stays announced.
@@ -104,6 +114,7 @@ impl Agent {
         let shown = Arc::new(watch::channel(Arc::<Plan>::default()).0);
         let page = Arc::clone(&shown);
         self.pages.add("plan", move || debug::page(&page.borrow().clone()));
+        let mut secrets = self.secrets.found();
         let mut due: Option<Instant> = Some(Instant::now());
         loop {
             tokio::select! {
@@ -111,6 +122,7 @@ impl Agent {
                 () = shutdown.requested() => return,
                 () = members_changed(&mut self.members) => {}
                 Ok(()) = self.links.changed() => {}
+                Ok(()) = secrets.changed() => {}
                 () = sleep_until(due) => {}
                 () = self.changed.next(), if due.is_none_or(is_late) => {
                     due = Some(Instant::now() + DEBOUNCE);
@@ -121,16 +133,17 @@ impl Agent {
                     continue;
                 }
             }
-            self.pass(&mut last);
+            let found = secrets.borrow_and_update().clone();
+            self.pass(&mut last, found);
             shown.send_replace(Arc::clone(&last.plan));
             // When what is held is looked at again.
             due = self.changed.restored().map(|at| at + HOLD).filter(|at| *at > Instant::now());
         }
     }
 
-    fn pass(&mut self, last: &mut Last) {
+    fn pass(&mut self, last: &mut Last, secrets: Found) {
         let began = Instant::now();
-        let world = self.observe(last);
+        let world = self.observe(last, secrets);
         if last.world.as_ref() == Some(&world) {
             return;
         }
@@ -150,10 +163,22 @@ impl Agent {
                 *current = Some(orders);
                 changed
             });
+            // A peer that keeps routes while this speaker restarts must not hear the end of the table
+            // before the table is whole.
+            let peers = Some(view::peers(&world, &plan.routes));
+            self.peers.send_if_modified(|current| {
+                let changed = *current != peers;
+                if changed {
+                    *current = peers;
+                }
+                changed
+            });
         }
         view::tell_withheld(&last.plan, &plan);
-        let now = announced(&plan.services);
-        self.tell(&transitions(&last.announced, &now, &plan.services));
+        let now = PROTOCOLS.map(|protocol| announced(&plan.services, protocol));
+        for ((before, now), protocol) in last.announced.iter().zip(&now).zip(PROTOCOLS) {
+            self.tell(&transitions(before, now, &plan.services, protocol), protocol);
+        }
         self.metrics.planned(view::is_valid(diagnostics));
         let report = Report::new(&plan, diagnostics, &world);
         self.report.send_if_modified(|current| {
@@ -170,15 +195,30 @@ impl Agent {
     }
 
     /// Reads everything that a plan depends on.
-    fn observe(&mut self, last: &mut Last) -> World {
+    fn observe(&mut self, last: &mut Last, secrets: Found) -> World {
         let nodes = self.stores.nodes.list();
-        let resources = Resources::default()
+        let wanted = self.stores.secret_names();
+        let unread_secrets: BTreeSet<String> = wanted.difference(&secrets.known).cloned().collect();
+        self.secrets.want(wanted);
+        let mut resources = Resources::default()
             .with_pools(self.stores.pools.list())
             .with_l2_advertisements(self.stores.l2_advertisements.list())
+            .with_bgp_advertisements(self.stores.bgp_advertisements.list())
+            .with_bgp_peers(self.stores.bgp_peers.list())
+            .with_bfd_profiles(self.stores.bfd_profiles.list())
+            .with_communities(self.stores.communities.list())
             .with_nodes(nodes.iter().map(Arc::as_ref));
+        if unread_secrets.is_empty() {
+            // From now on a Secret that is not there is missing.
+            resources = resources.with_secrets(secrets.secrets.into_values());
+        }
         let compiled = match &last.compiled {
             Some((before, compiled)) if *before == resources => Arc::clone(compiled),
-            _ => Arc::new(compile(&resources)),
+            _ => {
+                let mut compiled = last.memory.compile(&resources);
+                compiled.diagnostics.retain(|it| it.concerns(&self.settings.node));
+                Arc::new(compiled)
+            }
         };
         let nodes = resources.nodes.clone();
         last.compiled = Some((resources, Arc::clone(&compiled)));
@@ -192,6 +232,8 @@ impl Agent {
             speakers,
             wire: self.standings.borrow_and_update().wire(),
             hold: self.changed.restored().is_some_and(|at| at.elapsed() < HOLD),
+            peer_uids: self.stores.peer_uids(),
+            unread_secrets,
             services: view::load_balancers(
                 &self.stores.services.list(),
                 &self.stores.slices.list(),
@@ -252,8 +294,7 @@ impl Agent {
         (settled, all)
     }
 
-    fn tell(&self, transitions: &[Transition]) {
-        let protocol = ferrolb_core::planner::LAYER2;
+    fn tell(&self, transitions: &[Transition], protocol: Protocol) {
         for transition in transitions {
             let service = transition.service().to_string();
             match transition {
@@ -262,7 +303,7 @@ impl Agent {
                     service,
                     ips = list(addresses),
                     pool,
-                    protocol,
+                    protocol = protocol.name(),
                     "service has IP, announcing"
                 ),
                 Transition::Withdrawn { pool, addresses, reason, .. } => tracing::info!(
@@ -271,14 +312,14 @@ impl Agent {
                     ip = list(addresses),
                     ips = list(addresses),
                     pool,
-                    protocol,
-                    reason = reason.reason(),
+                    protocol = protocol.name(),
+                    reason = reason.reason(protocol),
                     "withdrawing service announcement"
                 ),
             }
             let announced = matches!(transition, Transition::Announced { .. });
             for address in transition.addresses() {
-                self.metrics.set_announced(&service, &self.settings.node, *address, announced);
+                self.metrics.set_announced(&service, protocol, &self.settings.node, *address, announced);
             }
         }
     }

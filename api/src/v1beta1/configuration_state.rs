@@ -22,7 +22,7 @@ pub struct ConfigurationState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ConfigurationStateStatus>,
 }
-super::namespaced_kind!(ConfigurationState, "configurationstates");
+crate::kind::namespaced_kind!(ConfigurationState, "v1beta1", "configurationstates");
 
 /// What the process found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

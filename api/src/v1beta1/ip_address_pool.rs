@@ -21,7 +21,7 @@ pub struct IPAddressPool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<IPAddressPoolStatus>,
 }
-super::namespaced_kind!(IPAddressPool, "ipaddresspools");
+crate::kind::namespaced_kind!(IPAddressPool, "v1beta1", "ipaddresspools");
 
 /// Which addresses the pool holds and who may have them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -22,7 +22,7 @@ pub struct L2Advertisement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<L2AdvertisementStatus>,
 }
-super::namespaced_kind!(L2Advertisement, "l2advertisements");
+crate::kind::namespaced_kind!(L2Advertisement, "v1beta1", "l2advertisements");
 
 /// What is announced, by which nodes, on which interfaces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -22,7 +22,7 @@ pub struct ServiceL2Status {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ServiceL2StatusStatus>,
 }
-super::namespaced_kind!(ServiceL2Status, "servicel2statuses");
+crate::kind::namespaced_kind!(ServiceL2Status, "v1beta1", "servicel2statuses");
 
 /// Empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

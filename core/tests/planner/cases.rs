@@ -255,7 +255,7 @@ fn what_the_wire_says_comes_first() {
     assert_eq!(decision(&world, "iris1", other()), Err(elected));
     let conflict = decision(&world, "iris2", Some(Seen::Conflict(STRANGER))).unwrap_err();
     assert_eq!(
-        (conflict.reason(), conflict),
+        (conflict.reason(Protocol::Layer2), conflict),
         ("addressConflict", Withheld::AddressConflict { mac: STRANGER })
     );
     // Handing over.
@@ -341,7 +341,7 @@ fn statuses_and_events() {
     let plan = all.plans("iris2").pop_first().unwrap().1;
     assert_eq!(service_l2_status(&plan, "iris2").unwrap().interfaces, []);
 
-    let assigned = Event::NodeAssigned { node: "iris2".to_owned(), protocol: LAYER2 };
+    let assigned = Event::NodeAssigned { node: "iris2".to_owned(), protocol: Protocol::Layer2 };
     assert_eq!((assigned.reason(), assigned.is_warning()), ("nodeAssigned", false));
     assert_eq!(assigned.to_string(), r#"announcing from node "iris2" with protocol "layer2""#);
     let conflict = Event::AddressConflict { address: "10.20.30.1".parse().unwrap(), mac: STRANGER };

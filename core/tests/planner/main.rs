@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bgp;
 mod cases;
 mod laws;
 
@@ -12,8 +13,8 @@ use ferrolb_api::v1beta1::{L2Advertisement, L2AdvertisementSpec, PreferredNode};
 use ferrolb_core::config::{Config, Interfaces, compile};
 use ferrolb_core::node::Node;
 use ferrolb_core::planner::{
-    Event, LAYER2, LinkClaims, Member, PlanInput, Seen, ServicePlan, Wire, Withheld, claims, elect,
-    plan_service,
+    Event, LinkClaims, Member, PlanInput, Protocol, Routes, Seen, ServicePlan, Wire, Withheld, claims, elect,
+    plan_service, routes,
 };
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
@@ -117,7 +118,11 @@ impl World {
         })
     }
 
-    /// What a node announces, and where.
+    fn routes(&self, this_node: &str) -> Routes {
+        routes(self.plans(this_node).values())
+    }
+
+    /// What a node announces on layer 2, and where.
     fn announced(&self, this_node: &str) -> BTreeMap<IpAddr, Interfaces> {
         let mut announced = BTreeMap::new();
         for plan in self.plans(this_node).values() {
@@ -129,7 +134,8 @@ impl World {
     /// For each Service, in order: "" if this node announces all its addresses, else the reason.
     fn reasons(&self, this_node: &str) -> String {
         let plans = self.plans(this_node);
-        let reason = |it: &LoadBalancer| plans[&it.key].withheld().map_or("", Withheld::reason);
+        let reason =
+            |it: &LoadBalancer| plans[&it.key].withheld().map_or("", |it| it.reason(Protocol::Layer2));
         self.services.iter().map(reason).collect::<Vec<_>>().join(",")
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::command_line;
 use crate::layout::Layout;
-use crate::topology::{HostSpec, POD_CIDRS, REGISTRY_PORT, Role, with_role};
+use crate::topology::{CLUSTER_DNS, HostSpec, POD_CIDRS, REGISTRY_PORT, Role, with_role};
 
 /// Where containerd listens on every node.
 pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
@@ -82,6 +82,8 @@ fn kubelet_config(layout: &Layout, node: &HostSpec) -> Value {
         "failCgroupV1": false,
         "failSwapOn": false,
         "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
+        // Nobody serves names here; without an address the kubelet warns of every pod.
+        "clusterDNS": [CLUSTER_DNS],
         "clusterDomain": "cluster.local",
         "resolvConf": "",
         "volumePluginDir": "/var/lib/kubelet/volume-plugins",

@@ -12,9 +12,9 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use ferrolb_e2e::Lab;
 use ferrolb_e2e::layout::Layout;
 use ferrolb_e2e::progress::Progress;
+use ferrolb_e2e::{Lab, Lock};
 use serde_json::Value;
 
 pub mod arp;
@@ -30,11 +30,14 @@ pub const WORKERS: [&str; 2] = ["k8s-node-1", "k8s-node-2"];
 /// All nodes.
 pub const NODES: [&str; 3] = ["k8s-master-1", "k8s-node-1", "k8s-node-2"];
 
-const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/samples");
+/// Where the samples are.
+pub const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/samples");
 
 /// The running product, with the samples applied and the Service reachable.
 pub struct Product {
     pub lab: Lab,
+    /// Nobody else uses the lab meanwhile.
+    _session: Lock,
 }
 
 impl Product {
@@ -55,7 +58,8 @@ impl Product {
         let lab = Lab::open(&Layout::from_env()).unwrap_or_else(|error| {
             panic!("{error}\nThese tests need the lab with the product: hack/test, or hack/lab up && hack/image && hack/lab install")
         });
-        let product = Self { lab };
+        let session = lab.hold("tests of the product", &Progress::new(), Duration::from_secs(1800));
+        let product = Self { lab, _session: session.unwrap_or_else(|error| panic!("{error}")) };
         product.apply_sample("metallb.yaml");
         product.wait_available(Duration::from_secs(120));
         product

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::script::{Fault, MS, SECOND, Time};
-use crate::world::{Config, World};
+use crate::world::{Config, Sim, World};
 
 /// Two answer for one address no longer than this after they could hear each other.
 const ONE_ANSWER: Time = 2300 * MS;
@@ -143,8 +143,9 @@ impl Laws {
             return Err(gap);
         }
         let (now, count) = (world.now, world.nodes.len());
-        let differ =
-            world.nodes.iter().filter(|it| it.running).any(|it| it.config.as_deref() != Some(&world.truth));
+        // Who holds what another let go knows another configuration, too.
+        let own_view = |it: &Sim| it.config.as_deref() != Some(&world.truth) || now < it.hold_until + REST;
+        let differ = world.nodes.iter().filter(|it| it.running).any(own_view);
         for address in 0..self.owners.len() {
             let mask = self.owners[address];
             let owns = |node: usize| mask >> node & 1 == 1;

@@ -41,7 +41,7 @@ pub(crate) struct Sim {
     life: u64,
     views: Vec<Option<View>>,
     pub(crate) config: Option<Arc<Config>>,
-    hold_until: Time,
+    pub(crate) hold_until: Time,
     claims: Claims,
     known: Vec<Option<usize>>,
     /// Its clock is ahead by this, and runs fast or slow by so many of a million.

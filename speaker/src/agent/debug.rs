@@ -1,6 +1,6 @@
 //! `/debug/plan`: for every Service of this node's view, each address with its decision and why.
 
-use ferrolb_core::planner::{Seen, ServicePlan, Withheld};
+use ferrolb_core::planner::{Protocol, Seen, ServicePlan, Withheld};
 use ferrolb_core::service::ServiceKey;
 use serde_json::{Value, json};
 
@@ -13,10 +13,14 @@ pub(super) fn page(plan: &Plan) -> String {
 }
 
 fn service(plan: &Plan, key: &ServiceKey, of: &ServicePlan) -> Value {
-    let why = |withheld: &Withheld| json!({"reason": withheld.reason(), "message": withheld.to_string()});
+    let why = |withheld: &Withheld| json!({"reason": withheld.reason(Protocol::Layer2), "message": withheld.to_string()});
+    let bgp = match &of.bgp {
+        Ok(plan) => json!({"peers": plan.routes.keys().collect::<Vec<_>>()}),
+        Err(withheld) => json!({"reason": withheld.reason(Protocol::Bgp), "message": withheld.to_string()}),
+    };
     let addresses = match &of.layer2 {
         Err(withheld) => {
-            return json!({"service": key.to_string(), "pool": of.pool, "withheld": why(withheld)});
+            return json!({"service": key.to_string(), "pool": of.pool, "withheld": why(withheld), "bgp": bgp});
         }
         Ok(layer2) => layer2.addresses.iter().map(|(address, it)| {
             let election = plan.elections.get(address);
@@ -39,7 +43,7 @@ fn service(plan: &Plan, key: &ServiceKey, of: &ServicePlan) -> Value {
             })
         }),
     };
-    json!({"service": key.to_string(), "pool": of.pool, "addresses": addresses.collect::<Vec<_>>()})
+    json!({"service": key.to_string(), "pool": of.pool, "addresses": addresses.collect::<Vec<_>>(), "bgp": bgp})
 }
 
 #[cfg(test)]
@@ -58,7 +62,12 @@ mod tests {
         let withheld = Withheld::NotElected { winner: Some("b".to_owned()) };
         let plans = BTreeMap::from([(address, AddressPlan { decision: Err(withheld) })]);
         let layer2 = Ok(Layer2Plan { addresses: plans });
-        let of = ServicePlan { service: key.clone(), pool: Some("lan".to_owned()), layer2 };
+        let of = ServicePlan {
+            service: key.clone(),
+            pool: Some("lan".to_owned()),
+            layer2,
+            bgp: Err(Withheld::NoPeer),
+        };
         let election = Election {
             candidates: vec![("b".to_owned(), 0), ("a".to_owned(), 0)],
             contested: false,

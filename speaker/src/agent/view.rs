@@ -1,18 +1,21 @@
 //! One pass as a function: everything a plan depends on, and the plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ferrolb_api::well_known::label;
-use ferrolb_core::config::{Compiled, Diagnostic, Severity};
+use ferrolb_core::config::{Compiled, Diagnostic, Peer};
 use ferrolb_core::node::Node;
 use ferrolb_core::planner::{
-    Elections, LinkClaims, Member, PlanInput, Seen, ServicePlan, Wire, claims, elect, hold, plan_service,
+    Elections, LinkClaims, Member, PlanInput, Protocol, Routes, Seen, ServicePlan, Wire, Withheld, claims,
+    elect, hold, plan_service, routes,
 };
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
 use ferrolb_proto::conflict;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use crate::bgp::{DesiredPeer, Peers};
 
 /// Everything that a plan depends on. Equal worlds have equal plans.
 #[derive(Clone, Debug)]
@@ -31,6 +34,10 @@ pub struct World {
     pub wire: Wire,
     /// Whether the API server has just come back, so that nothing is taken away.
     pub hold: bool,
+    /// Identities of the BGP peers, by name.
+    pub peer_uids: BTreeMap<String, String>,
+    /// Secrets that peers name and nobody has answered for yet.
+    pub unread_secrets: BTreeSet<String>,
     /// Services to handle.
     pub services: BTreeMap<ServiceKey, LoadBalancer>,
     /// This node.
@@ -50,6 +57,8 @@ impl PartialEq for World {
             && self.speakers == other.speakers
             && self.wire == other.wire
             && self.hold == other.hold
+            && self.peer_uids == other.peer_uids
+            && self.unread_secrets == other.unread_secrets
             && self.services == other.services
             && self.this_node == other.this_node
             && self.ignore_exclude_label == other.ignore_exclude_label
@@ -68,6 +77,8 @@ pub struct Plan {
     pub claims: LinkClaims,
     /// Who owns what, as the links saw it when this was planned.
     pub wire: Wire,
+    /// What BGP peers are to have.
+    pub routes: Routes,
 }
 
 /// Reads the Services that may hold an address, with their endpoints.
@@ -125,26 +136,54 @@ pub fn plan(world: &World, before: &Plan) -> Plan {
         .collect();
     if world.hold {
         claims = hold(claims, &before.claims);
-        let announced = before.services.iter().filter(|(_, plan)| plan.announced().next().is_some());
-        for (key, plan) in announced {
-            let still = services.get(key).is_some_and(|plan| plan.announced().next().is_some());
-            let owned = |(address, _)| world.wire.get(&address) == Some(&Seen::Here);
-            if !still && plan.announced().any(owned) {
-                services.insert(key.clone(), plan.clone());
-            }
+        for (key, before) in &before.services {
+            keep_announced(&world.wire, services.get(key), before)
+                .map(|kept| services.insert(key.clone(), kept));
         }
     }
-    Plan { services, elections, claims, wire: world.wire.clone() }
+    let routes = routes(services.values());
+    Plan { services, elections, claims, wire: world.wire.clone(), routes }
+}
+
+/// The plan of a Service that goes on with what was announced `before` and is not planned `now`, if anything.
+fn keep_announced(wire: &Wire, now: Option<&ServicePlan>, before: &ServicePlan) -> Option<ServicePlan> {
+    let owned = |(address, _)| wire.get(&address) == Some(&Seen::Here);
+    let layer2 = now.is_none_or(|now| now.announced().next().is_none()) && before.announced().any(owned);
+    let bgp = now.is_none_or(|now| now.bgp.is_err()) && before.bgp.is_ok();
+    (layer2 || bgp).then(|| {
+        let mut kept = now.unwrap_or(before).clone();
+        if layer2 {
+            (kept.layer2, kept.pool) = (before.layer2.clone(), before.pool.clone());
+        }
+        if bgp {
+            (kept.bgp, kept.pool) = (before.bgp.clone(), before.pool.clone());
+        }
+        kept
+    })
+}
+
+/// What each BGP peer of this node is to have. One whose password is still being read waits.
+pub fn peers(world: &World, routes: &Routes) -> Peers {
+    let is_read =
+        |secret: &Option<String>| secret.as_ref().is_none_or(|it| !world.unread_secrets.contains(it));
+    let of_node = |peer: &&Peer| peer.nodes.contains(&world.this_node) && is_read(&peer.password_secret);
+    let peers = world.compiled.config.peers().values().filter(of_node);
+    let desired = peers.map(|peer| {
+        let routes = routes.get(&peer.name).cloned().unwrap_or_default();
+        let uid = world.peer_uids.get(&peer.name).cloned().unwrap_or_default();
+        (peer.name.clone(), DesiredPeer { peer: peer.clone(), uid, routes })
+    });
+    desired.collect()
 }
 
 /// Whether nothing is left out.
 pub fn is_valid(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().all(|it| it.severity() != Severity::Invalid)
+    !diagnostics.iter().any(Diagnostic::leaves_out)
 }
 
 /// Logs what is wrong with the configuration, when that changed.
 pub(super) fn tell_diagnostics(diagnostics: &[Diagnostic]) {
-    for diagnostic in diagnostics.iter().filter(|it| it.severity() == Severity::Invalid) {
+    for diagnostic in diagnostics.iter().filter(|it| it.leaves_out()) {
         tracing::error!(
             controller = "ConfigReconciler",
             object = %diagnostic.object,
@@ -165,16 +204,41 @@ pub(super) fn tell_diagnostics(diagnostics: &[Diagnostic]) {
 /// Logs, for who debugs, why addresses are not announced from here, when that changed.
 pub(super) fn tell_withheld(before: &Plan, now: &Plan) {
     for (key, plan) in &now.services {
-        let withheld = plan.withheld();
-        if let Some(why) = withheld
-            && before.services.get(key).and_then(ServicePlan::withheld) != withheld
+        let before = before.services.get(key);
+        if let Some(why) = plan.withheld()
+            && before.and_then(ServicePlan::withheld) != Some(why)
         {
             tracing::debug!(
                 event = "skipping should announce l2",
                 service = %key,
-                reason = why.reason(),
+                reason = why.reason(Protocol::Layer2),
                 "not announced from this node: {why}"
             );
+        }
+        let bgp_before = before.map(|plan| &plan.bgp);
+        if bgp_before == Some(&plan.bgp) {
+            continue;
+        }
+        match &plan.bgp {
+            Err(why @ Withheld::ConflictingAdvertisements(_)) => {
+                tracing::error!(
+                    event = "skipping should announce bgp",
+                    service = %key,
+                    reason = why.reason(Protocol::Bgp),
+                    "not announced from this node: {why}"
+                );
+            }
+            Err(why) => tracing::debug!(
+                event = "skipping should announce bgp",
+                service = %key,
+                reason = why.reason(Protocol::Bgp),
+                "not announced from this node: {why}"
+            ),
+            Ok(plan) => {
+                for conflict in &plan.conflicts {
+                    tracing::error!(event = "conflictingAdvertisements", service = %key, "{conflict}");
+                }
+            }
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ferrolb_api::v1beta1::ServiceL2StatusStatus;
+use ferrolb_api::v1beta1::{ServiceBGPStatusStatus, ServiceL2StatusStatus};
 use ferrolb_core::config::Diagnostic;
 use ferrolb_core::planner::ownership::rank;
-use ferrolb_core::planner::{Election, Event, LAYER2, ServicePlan, Withheld};
+use ferrolb_core::planner::{Election, Event, Protocol, ServicePlan, Withheld};
 use ferrolb_core::service::ServiceKey;
-use ferrolb_core::status::service_l2_status;
+use ferrolb_core::status::{service_bgp_status, service_l2_status};
 
 use crate::agent::view::{Plan, World};
 
@@ -27,8 +27,10 @@ pub struct Report {
 pub struct ServiceReport {
     /// Identity of the Service, for Events.
     pub uid: String,
-    /// What is announced from here, if anything.
-    pub status: Option<ServiceL2StatusStatus>,
+    /// What is announced from here on layer 2, if anything.
+    pub layer2: Option<ServiceL2StatusStatus>,
+    /// To whom it is announced by BGP, if to anybody.
+    pub bgp: Option<ServiceBGPStatusStatus>,
     /// What this node is to record, as long as it holds.
     pub events: BTreeSet<Event>,
 }
@@ -37,11 +39,12 @@ impl Report {
     /// Of a plan and what it was made of.
     pub fn new(plan: &Plan, diagnostics: &[Diagnostic], world: &World) -> Self {
         let services = plan.services.iter().filter_map(|(key, it)| {
-            let status = service_l2_status(it, &world.this_node);
+            let layer2 = service_l2_status(it, &world.this_node);
+            let bgp = service_bgp_status(it, &world.this_node);
             let events = events(it, plan, world);
             let uid = || world.services.get(key).map(|service| service.uid.clone()).unwrap_or_default();
-            let anything = status.is_some() || !events.is_empty();
-            anything.then(|| (key.clone(), ServiceReport { uid: uid(), status, events }))
+            let anything = layer2.is_some() || bgp.is_some() || !events.is_empty();
+            anything.then(|| (key.clone(), ServiceReport { uid: uid(), layer2, bgp, events }))
         });
         let living = world.members.iter().filter(|(_, member)| member.alive).map(|(node, _)| node.clone());
         Self {
@@ -56,8 +59,10 @@ impl Report {
 fn events(service: &ServicePlan, plan: &Plan, world: &World) -> BTreeSet<Event> {
     let node = || world.this_node.clone();
     let mut events = BTreeSet::new();
-    if service.announced().next().is_some() {
-        events.insert(Event::NodeAssigned { node: node(), protocol: LAYER2 });
+    for protocol in [Protocol::Layer2, Protocol::Bgp] {
+        if !service.announced_by(protocol).is_empty() {
+            events.insert(Event::NodeAssigned { node: node(), protocol });
+        }
     }
     for (address, it) in service.layer2.iter().flat_map(|plan| &plan.addresses) {
         let election = plan.elections.get(address);

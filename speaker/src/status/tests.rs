@@ -1,7 +1,7 @@
 //! The writer against a scripted API server.
 
 use ferrolb_api::v1beta1::{ServiceL2InterfaceStatus, ServiceL2StatusStatus};
-use ferrolb_core::planner::LAYER2;
+use ferrolb_core::planner::Protocol;
 use ferrolb_core::resources::Resources;
 use ferrolb_core::testing::pool;
 use ferrolb_runtime::Readiness;
@@ -31,10 +31,11 @@ fn announcing(interface: &str) -> Report {
         service_namespace: Some("default".to_owned()),
         interfaces: vec![ServiceL2InterfaceStatus { name: Some(interface.to_owned()) }],
     };
-    let event = Event::NodeAssigned { node: "node-1".to_owned(), protocol: LAYER2 };
+    let event = Event::NodeAssigned { node: "node-1".to_owned(), protocol: Protocol::Layer2 };
     let service = ServiceReport {
         uid: "service-uid".to_owned(),
-        status: Some(status),
+        layer2: Some(status),
+        bgp: None,
         events: BTreeSet::from([event]),
     };
     Report {
@@ -49,8 +50,8 @@ fn silent() -> Report {
 }
 
 fn telling(event: Event) -> Report {
-    let service =
-        ServiceReport { uid: "service-uid".to_owned(), status: None, events: BTreeSet::from([event]) };
+    let events = BTreeSet::from([event]);
+    let service = ServiceReport { uid: "service-uid".to_owned(), layer2: None, bgp: None, events };
     Report { services: Some(BTreeMap::from([(key(), service)])), ..silent() }
 }
 

@@ -1,0 +1,30 @@
+//! What `compile` makes of objects about BGP: peers, BFD profiles, communities and advertisements.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod advertisements;
+mod memory;
+mod peers;
+mod same_router;
+
+use ferrolb_core::config::{Compiled, Diagnostic, Message, PeerProblem, Severity};
+
+/// The findings but the one that every peer has.
+fn findings(compiled: &Compiled) -> Vec<&Diagnostic> {
+    let everybodys =
+        |it: &&Diagnostic| matches!(it.message, Message::Peer { problem: PeerProblem::NotAnnounced, .. });
+    compiled.diagnostics.iter().filter(|it| !everybodys(it)).collect()
+}
+
+fn messages(compiled: &Compiled) -> Vec<String> {
+    findings(compiled).iter().map(|it| it.message.to_string()).collect()
+}
+
+fn of_severity(compiled: &Compiled, severity: Severity) -> Vec<String> {
+    let found = findings(compiled).into_iter().filter(|it| it.severity() == severity);
+    found.map(|it| it.message.to_string()).collect()
+}
+
+fn names(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
