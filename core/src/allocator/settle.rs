@@ -65,8 +65,11 @@ impl<'a> Draft<'a> {
             }
         };
         let done = done && shown == condition.as_ref();
-        let write = StatusWrite { uid: service.uid.clone(), assignment: assignment.clone(), condition };
-        let write = (!done && !hands_off).then_some(write);
+        let write = (!done && !hands_off).then(|| StatusWrite {
+            uid: service.uid.clone(),
+            assignment: assignment.clone(),
+            condition,
+        });
         if write.is_some() {
             events.extend(service.deprecated_annotations.iter().cloned().map(Event::DeprecatedAnnotation));
         }
@@ -150,7 +153,7 @@ impl<'a> Holding<'a> {
     fn is_empty(&self) -> bool {
         match self.what {
             What::Given(addresses) => addresses.is_empty(),
-            What::Shown(ingress) => ingress.is_empty() || ingress.texts().is_empty(),
+            What::Shown(ingress) => ingress.has_no_address(),
         }
     }
 

@@ -154,9 +154,9 @@ impl Ingress {
         self.entries.is_empty()
     }
 
-    /// Number of entries.
-    pub fn len(&self) -> usize {
-        self.entries.len()
+    /// Whether no entry has an address, good or bad.
+    pub fn has_no_address(&self) -> bool {
+        self.entries.iter().all(|entry| entry.ip.is_empty())
     }
 
     /// The addresses as written; entries by host name alone are passed over.
