@@ -1,10 +1,12 @@
 //! What the product says of itself in the cluster, as values: the desired status of
-//! `ConfigurationState` and `ServiceL2Status`. Time is an argument, and moves only with a transition.
+//! `ConfigurationState`, `ServiceL2Status` and `ServiceBGPStatus`. Time is an argument, and moves only
+//! with a transition.
 
 use std::fmt::Write;
 
 use ferrolb_api::v1beta1::{
-    ConfigurationResult, ConfigurationStateStatus, ServiceL2InterfaceStatus, ServiceL2StatusStatus,
+    ConfigurationResult, ConfigurationStateStatus, ServiceBGPStatusStatus, ServiceL2InterfaceStatus,
+    ServiceL2StatusStatus,
 };
 use ferrolb_api::well_known::configuration_state::{CONFIGURATION_ERROR, RECONCILED};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -76,7 +78,18 @@ fn truncate(mut message: String) -> String {
     message
 }
 
-/// What the speaker of a node says of a Service: nothing unless it announces it.
+/// To whom the speaker of a node announces a Service by BGP: nothing where it is nobody.
+pub fn service_bgp_status(plan: &ServicePlan, node: &str) -> Option<ServiceBGPStatusStatus> {
+    let peers: Vec<String> = plan.bgp_peers().map(ToOwned::to_owned).collect();
+    (!peers.is_empty()).then(|| ServiceBGPStatusStatus {
+        node: Some(node.to_owned()),
+        service_name: Some(plan.service.name.clone()),
+        service_namespace: Some(plan.service.namespace.clone()),
+        peers,
+    })
+}
+
+/// What the speaker of a node says of a Service on layer 2: nothing unless it announces it.
 pub fn service_l2_status(plan: &ServicePlan, node: &str) -> Option<ServiceL2StatusStatus> {
     let announced: Vec<&Interfaces> = plan.announced().map(|(_, interfaces)| interfaces).collect();
     let (first, rest) = announced.split_first()?;

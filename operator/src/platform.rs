@@ -1,11 +1,12 @@
 //! The cluster as the operator reads and writes it. All of the operator's I/O is here; nothing is
 //! decided.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus};
+use ferrolb_api::v1beta2::{BGPPeer, BGPPeerSpec};
 use ferrolb_api::well_known::{field_manager, object};
 use ferrolb_runtime::Process;
 use ferrolb_runtime::log::chain;
@@ -29,12 +30,13 @@ use crate::render::{Kind, ObjectKey, for_each_kind, owned_labels};
 /// Length of a membership key, as in MetalLB.
 const KEY_BYTES: usize = 128;
 
-/// The operator's view of the cluster: the `MetalLB` objects of its namespace and everything that
-/// carries its labels.
+/// The operator's view of the cluster: the `MetalLB` objects of its namespace, the Secrets that BGPPeers
+/// name, and everything that carries its labels.
 pub(crate) struct Platform {
     client: Client,
     namespace: String,
     metallbs: Store<MetalLB>,
+    peers: Store<BGPPeer>,
     operands: Vec<(Kind, Box<dyn Snapshot>)>,
 }
 
@@ -116,6 +118,16 @@ impl Platform {
             client: process.client.clone(),
             namespace: process.namespace.clone(),
             metallbs: watches.add(Api::namespaced(process.client.clone(), &process.namespace)),
+            peers: watches.add_pruned(
+                Api::namespaced(process.client.clone(), &process.namespace),
+                watcher::Config::default(),
+                |peer| {
+                    // Nothing else is looked at, least of all passwords.
+                    let password_secret = peer.spec.password_secret.take();
+                    peer.spec = BGPPeerSpec { password_secret, ..BGPPeerSpec::default() };
+                    peer.metadata.annotations = None;
+                },
+            ),
             operands: watch_operands(process, watches),
         }
     }
@@ -123,6 +135,13 @@ impl Platform {
     /// The one object that is honoured.
     pub(crate) fn metallb(&self) -> Option<Arc<MetalLB>> {
         self.metallbs.get(&self.namespace, object::METALLB)
+    }
+
+    /// The Secrets that BGPPeers name.
+    pub(crate) fn peer_secrets(&self) -> BTreeSet<String> {
+        let peers = self.peers.list();
+        let names = peers.iter().filter_map(|peer| peer.spec.password_secret.as_ref()?.name.clone());
+        names.filter(|name| !name.is_empty()).collect()
     }
 
     /// Every object that carries the operator's labels.

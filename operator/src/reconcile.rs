@@ -136,7 +136,8 @@ impl Reconciler {
                 stored.map_err(failed("the Secret metallb-memberlist"))?.unwrap_or_else(new_memberlist_key)
             }
         };
-        Ok(Observed { crd_uid, memberlist_key: Some(memberlist_key) })
+        let peer_secrets = self.platform.peer_secrets();
+        Ok(Observed { crd_uid, memberlist_key: Some(memberlist_key), peer_secrets })
     }
 
     /// Writes the plan: applies first, then deletes. The first problem is returned; objects after one

@@ -12,7 +12,7 @@ pub mod rbac;
 mod speaker;
 mod webhook;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ferrolb_api::v1beta1::MetalLB;
 use ferrolb_api::well_known::{self, component, label};
@@ -45,6 +45,8 @@ pub struct Observed {
     /// Key of the speakers' membership traffic. Without one its Secret is not rendered: keys are made
     /// where randomness is, and never change.
     pub memberlist_key: Option<String>,
+    /// Secrets that BGPPeers name: what speakers may read.
+    pub peer_secrets: BTreeSet<String>,
 }
 
 /// Which BGP implementation was asked for.

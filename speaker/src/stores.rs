@@ -1,6 +1,8 @@
 //! What this speaker watches, and what it keeps of it: a large cluster has far more Services, endpoints
 //! and Node details than are announced.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use ferrolb_api::v1beta1::{BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement};
 use ferrolb_api::v1beta2::BGPPeer;
 use ferrolb_core::node;
@@ -75,6 +77,19 @@ impl Stores {
             self.bfd_profiles.listed(),
             self.communities.listed(),
         );
+    }
+
+    /// The Secrets that peers name.
+    pub fn secret_names(&self) -> BTreeSet<String> {
+        let peers = self.bgp_peers.list();
+        let names = peers.iter().filter_map(|peer| peer.spec.password_secret.as_ref()?.name.clone());
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// Identities of the peers, by name.
+    pub fn peer_uids(&self) -> BTreeMap<String, String> {
+        let peers = self.bgp_peers.list();
+        peers.iter().map(|peer| (peer.name_any(), peer.uid().unwrap_or_default())).collect()
     }
 }
 

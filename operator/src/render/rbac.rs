@@ -1,6 +1,8 @@
 //! Accounts and rights: of each operand, what its process asks of the API server and no more; of the
 //! operator, what it does itself and everything it grants (the API server lets nobody grant more).
 
+use std::collections::BTreeSet;
+
 use ferrolb_api::well_known::{GROUP, component, label, object};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
@@ -32,7 +34,7 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
     COMPONENTS
         .iter()
         .flat_map(|component| {
-            let (account, rights) = of_component(component);
+            let (account, rights) = of_component(component, &context.observed.peer_secrets);
             // Cluster-scoped names carry the namespace, as in MetalLB: metallb-system:controller.
             let global = format!("{namespace}:{component}");
             account_with_rights(
@@ -49,7 +51,8 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
 pub fn operator(namespace: &str) -> Vec<Object> {
     let mut rights = operator_itself();
     for component in COMPONENTS {
-        let granted = of_component(component).1;
+        // The Secrets that speakers may read are among those that it may read itself.
+        let granted = of_component(component, &BTreeSet::new()).1;
         add_missing(&mut rights.cluster, granted.cluster);
         add_missing(&mut rights.own, granted.own);
     }
@@ -77,10 +80,10 @@ fn add_missing(rules: &mut Vec<PolicyRule>, more: Vec<PolicyRule>) {
     }
 }
 
-fn of_component(component: &str) -> (&'static str, Rights) {
+fn of_component(component: &str, peer_secrets: &BTreeSet<String>) -> (&'static str, Rights) {
     match component {
         component::CONTROLLER => (object::CONTROLLER, controller()),
-        component::SPEAKER => (object::SPEAKER, speaker()),
+        component::SPEAKER => (object::SPEAKER, speaker(peer_secrets)),
         _ => (object::WEBHOOK, webhook()),
     }
 }
@@ -107,8 +110,14 @@ fn controller() -> Rights {
     }
 }
 
-fn speaker() -> Rights {
-    Rights {
+/// A speaker may read the Secrets that BGPPeers name, and no other: the key of the webhook's CA is not
+/// for every node.
+fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
+    let secrets = PolicyRule {
+        resource_names: Some(peer_secrets.iter().cloned().collect()),
+        ..rule("", &["secrets"], READ)
+    };
+    let mut rights = Rights {
         cluster: vec![
             rule("", &["nodes", "services"], READ),
             rule("discovery.k8s.io", &["endpointslices"], READ),
@@ -119,11 +128,15 @@ fn speaker() -> Rights {
         own: vec![
             rule(GROUP, CONFIGURATION, READ),
             rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
+            rule(GROUP, &["servicebgpstatuses", "servicebgpstatuses/status"], WRITE),
             rule(GROUP, &["servicel2statuses", "servicel2statuses/status"], WRITE),
             // The other speakers' addresses.
             rule("", &["pods"], READ),
         ],
-    }
+    };
+    // A rule without names would be one for all of them.
+    rights.own.extend((!peer_secrets.is_empty()).then_some(secrets));
+    rights
 }
 
 fn webhook() -> Rights {
@@ -159,7 +172,7 @@ fn operator_itself() -> Rights {
         access_reviews(),
     ];
     let mut own = vec![
-        rule(GROUP, &["metallbs"], READ),
+        rule(GROUP, &["bgppeers", "metallbs"], READ),
         rule(GROUP, &["metallbs/status"], &["patch", "update"]),
         // Where owner references are policed, blocking the owner's deletion needs this.
         rule(GROUP, &["metallbs/finalizers"], &["update"]),

@@ -22,6 +22,8 @@ const WEBHOOK: &str = "/apis/apps/v1/namespaces/metallb-system/deployments/metal
 const SECRET: &str = "/api/v1/namespaces/metallb-system/secrets/metallb-memberlist";
 const EXCLUDE: &str = "/api/v1/namespaces/metallb-system/configmaps/metallb-excludel2";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/metallbs.metallb.io";
+const SPEAKER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/metallb-system/roles/speaker";
+const PEER: &str = "/apis/metallb.io/v1beta2/namespaces/metallb-system/bgppeers/router";
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/metallb-system:speaker";
 
 struct Running {
@@ -178,4 +180,31 @@ async fn without_the_object_cluster_scoped_operands_go() {
     until("cluster-scoped operands are gone", &api, |api| cluster_scoped(api) == 0).await;
     // Namespaced ones are the garbage collector's, which this API server does not have.
     assert!(api.get(SPEAKER).is_some());
+}
+
+#[tokio::test]
+async fn speakers_may_read_the_secrets_that_peers_name_as_long_as_they_do() {
+    let running = installed().await;
+    let api = &running.api;
+    let named = |api: &Api| {
+        let rules = api.get(SPEAKER_ROLE).unwrap()["rules"].as_array().cloned().unwrap_or_default();
+        let secrets = rules.into_iter().find(|rule| rule["resources"] == json!(["secrets"]));
+        secrets.map(|rule| rule["resourceNames"].clone())
+    };
+    assert_eq!(named(api), None);
+    let peer = |secret: &str| {
+        json!({
+            "apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer",
+            "metadata": {"name": "router", "namespace": "metallb-system"},
+            "spec": {"myASN": 64512, "peerASN": 64513, "peerAddress": "192.168.10.1", "passwordSecret": {"name": secret}},
+        })
+    };
+    api.put(PEER, peer("first"));
+    until("the right", api, |api| named(api) == Some(json!(["first"]))).await;
+    api.put(PEER, peer("second"));
+    until("the other right", api, |api| named(api) == Some(json!(["second"]))).await;
+    api.remove(PEER);
+    until("no right", api, |api| named(api).is_none()).await;
+    running.shutdown.begin();
+    running.task.await.unwrap().unwrap();
 }
