@@ -3,7 +3,8 @@
 //! Between a write and its echo in the watch, a recompute would decide from the past; [`Held`] carries
 //! the writes into it. Decided here: when such a write is over. One that was answered ends when the store
 //! has the version of the answer or a later one. One without an answer (the link or the API server was
-//! gone) may have happened: it counts as done and is repeated until an answer says which. Pure.
+//! gone) may have happened: it counts as done and is repeated until an answer says which. A conflict says
+//! that the store is behind: perhaps by that very write, so it counts until the store has moved on. Pure.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,11 @@ pub(crate) struct Assumed {
 #[derive(Debug)]
 struct Write {
     write: StatusWrite,
+    /// Of the Service that the write was decided on.
+    base: u128,
     state: State,
+    /// Whether an attempt before was left without an answer.
+    doubted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,8 @@ enum State {
     InDoubt,
     /// The store is to show this version.
     Answered(u128),
+    /// The store is to show a later version than the write was decided on.
+    Conflicted,
 }
 
 /// What the store shows of a Service.
@@ -57,10 +64,13 @@ impl Assumed {
         &mut self.held
     }
 
-    /// A write goes out.
-    pub(crate) fn sending(&mut self, service: &ServiceKey, write: &StatusWrite) {
+    /// A write goes out, decided on this version of the Service.
+    pub(crate) fn sending(&mut self, service: &ServiceKey, write: &StatusWrite, base: u128) {
         self.held.record(service.clone(), write.clone());
-        let entry = Write { write: write.clone(), state: State::InDoubt };
+        let before = self.under_way.get(service);
+        let doubted =
+            before.is_some_and(|entry| entry.state == State::InDoubt && entry.write.uid == write.uid);
+        let entry = Write { write: write.clone(), base, state: State::InDoubt, doubted };
         self.under_way.insert(service.clone(), entry);
     }
 
@@ -71,8 +81,22 @@ impl Assumed {
         }
     }
 
-    /// The API server refused it.
-    pub(crate) fn refused(&mut self, service: &ServiceKey) {
+    /// The API server knows a later version of the Service.
+    pub(crate) fn conflicted(&mut self, service: &ServiceKey) {
+        if let Some(entry) = self.under_way.get_mut(service) {
+            entry.state = State::Conflicted;
+        }
+    }
+
+    /// It was refused for good, or was not sent at all. An attempt before may have happened all the same.
+    pub(crate) fn not_done(&mut self, service: &ServiceKey) {
+        if self.under_way.get(service).is_some_and(|entry| !entry.doubted) {
+            self.forget(service);
+        }
+    }
+
+    /// The Service is gone.
+    pub(crate) fn forget(&mut self, service: &ServiceKey) {
         self.under_way.remove(service);
         self.held.forget(service);
     }
@@ -86,13 +110,22 @@ impl Assumed {
                 // Deleted; who is not stored holds nothing.
                 None => true,
                 Some(seen) if seen.uid != entry.write.uid => true,
-                Some(seen) => matches!(entry.state, State::Answered(version) if seen.version >= version),
+                Some(seen) => match entry.state {
+                    State::InDoubt => false,
+                    State::Answered(version) => seen.version >= version,
+                    State::Conflicted => seen.version > entry.base,
+                },
             })
             .map(|(service, _)| service.clone())
             .collect();
         for service in over {
-            self.refused(&service);
+            self.forget(&service);
         }
+    }
+
+    /// Whether a write of the Service is under way.
+    pub(crate) fn is_under_way(&self, service: &ServiceKey) -> bool {
+        self.under_way.contains_key(service)
     }
 
     /// Writes to repeat, because nobody knows whether they happened.
@@ -112,9 +145,14 @@ mod tests {
         ServiceKey { namespace: "demo".into(), name: "hello".into() }
     }
 
+    fn send(assumed: &mut Assumed) {
+        let write = StatusWrite { uid: "u".into(), assignment: None, condition: None };
+        assumed.sending(&key(), &write, 8);
+    }
+
     fn sent() -> Assumed {
         let mut assumed = Assumed::default();
-        assumed.sending(&key(), &StatusWrite { uid: "u".into(), assignment: None });
+        send(&mut assumed);
         assumed
     }
 
@@ -142,8 +180,25 @@ mod tests {
         let mut assumed = sent();
         assumed.catch_up(seen("u", 1000));
         assert_eq!((remembered(&assumed), assumed.in_doubt().count()), (1, 1));
-        assumed.refused(&key());
+        // Whatever becomes of the next attempt, the first one may have happened.
+        send(&mut assumed);
+        assumed.not_done(&key());
+        assert_eq!((remembered(&assumed), assumed.in_doubt().count()), (1, 1));
+        let mut assumed = sent();
+        assumed.not_done(&key());
         assert_eq!((remembered(&assumed), assumed.in_doubt().count()), (0, 0));
+    }
+
+    #[test]
+    fn after_a_conflict_the_store_must_move_on() {
+        for (version, left) in [(8, 1), (9, 0)] {
+            let mut assumed = sent();
+            send(&mut assumed);
+            assumed.conflicted(&key());
+            assert_eq!(assumed.in_doubt().count(), 0);
+            assumed.catch_up(seen("u", version));
+            assert_eq!(remembered(&assumed), left, "version {version}");
+        }
     }
 
     #[test]

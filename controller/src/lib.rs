@@ -1,19 +1,27 @@
 //! The controller: gives Services of type LoadBalancer addresses from pools.
 //!
 //! ```text
-//! Service, IPAddressPool, L2Advertisement, Namespace, Node ─watch→ stores
-//!    stores + own writes (assumed) ─→ compile ─→ allocate ─→ outcomes          pure
-//!    outcomes ─→ writer: Service status, under the Lease                       one writer each
+//! Service, IPAddressPool, L2Advertisement, Namespace ─watch→ stores
+//!    stores + own writes (assumed) + rivals ─→ compile ─→ allocate ─→ outcomes   pure
+//!    outcomes ─→ writer: Service status, under the Lease                         one writer each
 //!             ─→ reporter: Events        ─→ pool status, ConfigurationState
 //! ```
 
 mod args;
+mod arrivals;
 mod assumed;
+mod barrier;
 mod metrics;
+mod pool_status;
+mod publish;
 mod reconcile;
 mod reporter;
+mod rivals;
 mod run;
 mod states;
+#[cfg(test)]
+mod testing;
+mod view;
 mod writer;
 
 pub use args::Args;

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ferrolb_core::allocator::PoolCounters;
-use prometheus::{IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
+use ferrolb_core::allocator::Allocation;
+use ferrolb_core::config::Compiled;
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
+
+use crate::states::is_ours;
 
 /// What the controller counts.
 pub(crate) struct Metrics {
@@ -11,6 +14,9 @@ pub(crate) struct Metrics {
     in_use: [IntGaugeVec; 3],
     services: IntGaugeVec,
     pools: BTreeSet<String>,
+    refused: IntGaugeVec,
+    /// From a change to the status that follows from it.
+    pub(crate) latency: Histogram,
     /// Decisions made.
     pub(crate) updates: IntCounter,
     /// Writes that failed.
@@ -36,7 +42,25 @@ impl Metrics {
             let gauge = IntGauge::new(name, help)?;
             registry.register(Box::new(gauge.clone())).map(|()| gauge)
         };
+        let refused = IntGaugeVec::new(
+            Opts::new(
+                "ferrolb_controller_refused_services",
+                "Number of services without what they ask for, by reason",
+            ),
+            &["reason"],
+        )?;
+        registry.register(Box::new(refused.clone()))?;
+        let latency = Histogram::with_opts(
+            HistogramOpts::new(
+                "ferrolb_controller_assignment_duration_seconds",
+                "Time from the arrival of a change to the written status that follows from it.",
+            )
+            .buckets(prometheus::exponential_buckets(0.005, 2.0, 14)?),
+        )?;
+        registry.register(Box::new(latency.clone()))?;
         Ok(Self {
+            refused,
+            latency,
             total: [
                 by_pool("addresses_total", "Number of usable IP addresses, per pool")?,
                 by_pool("ipv4_addresses_total", "Number of usable IPV4 addresses, per pool")?,
@@ -68,44 +92,96 @@ impl Metrics {
         })
     }
 
-    /// Shows how full the pools are; what is gone is shown no more.
-    pub(crate) fn show_pools(
-        &mut self,
-        counters: &BTreeMap<String, PoolCounters>,
-        services: &BTreeMap<String, i64>,
-    ) {
-        for gone in self.pools.iter().filter(|pool| !counters.contains_key(*pool)) {
-            for gauge in self.total.iter().chain(&self.in_use).chain([&self.services]) {
-                // A series that was never shown is gone as well.
-                let _ = gauge.remove_label_values(&[gone]);
+    /// Shows whether all of the configuration is in force.
+    pub(crate) fn show_configuration(&self, compiled: &Compiled) {
+        let invalid = compiled.diagnostics.iter().any(is_ours);
+        self.config_loaded.set(1);
+        self.config_stale.set(invalid.into());
+    }
+
+    /// Shows how full the pools are and who was refused; what is gone is shown no more.
+    pub(crate) fn show_allocation(&mut self, allocation: &Allocation) {
+        let mut services: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut refused: BTreeMap<&str, i64> = BTreeMap::new();
+        for outcome in allocation.outcomes.values() {
+            if let Some(assignment) = &outcome.assignment {
+                *services.entry(&assignment.pool).or_default() += 1;
+            }
+            if let Some(refusal) = &outcome.refusal {
+                *refused.entry(refusal.reason()).or_default() += 1;
             }
         }
-        for (pool, count) in counters {
+        self.refused.reset();
+        for (reason, count) in refused {
+            self.refused.with_label_values(&[reason]).set(count);
+        }
+        self.forget(|pool| allocation.counters.contains_key(pool));
+        for (pool, count) in &allocation.counters {
             let totals = [count.capacity(), count.v4.capacity, count.v6.capacity];
             let used = [count.assigned(), count.v4.assigned, count.v6.assigned];
             for (gauge, value) in self.total.iter().zip(totals).chain(self.in_use.iter().zip(used)) {
                 gauge.with_label_values(&[pool]).set(value);
             }
-            self.services.with_label_values(&[pool]).set(services.get(pool).copied().unwrap_or(0));
+            self.services.with_label_values(&[pool]).set(services.get(&**pool).copied().unwrap_or(0));
         }
-        self.pools = counters.keys().cloned().collect();
+        self.pools = allocation.counters.keys().cloned().collect();
+    }
+
+    /// Another process counts now; two that show the same would be added up.
+    pub(crate) fn forget_pools(&mut self) {
+        self.refused.reset();
+        self.forget(|_| false);
+    }
+
+    fn forget(&mut self, is_there: impl Fn(&str) -> bool) {
+        for gone in self.pools.iter().filter(|pool| !is_there(pool)) {
+            for gauge in self.total.iter().chain(&self.in_use).chain([&self.services]) {
+                // A series that was never shown is gone as well.
+                let _ = gauge.remove_label_values(&[gone]);
+            }
+        }
+        self.pools.retain(|pool| is_there(pool));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrolb_core::allocator::{Held, LoadBalancers, allocate};
+    use ferrolb_core::config::compile;
+    use ferrolb_core::resources::Resources;
+    use ferrolb_core::testing::{pool, service};
+
+    fn shown(registry: &Registry) -> String {
+        prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap()
+    }
 
     #[test]
-    fn pools_come_and_go() {
+    fn pools_and_refusals_come_and_go() {
         let registry = Registry::new();
         let mut metrics = Metrics::register(&registry).unwrap();
-        let counters = [("default".to_owned(), PoolCounters::default())].into();
-        metrics.show_pools(&counters, &[("default".to_owned(), 2)].into());
-        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
-        assert!(text.contains(r#"metallb_allocator_services_allocated_total{pool="default"} 2"#), "{text}");
-        metrics.show_pools(&BTreeMap::new(), &BTreeMap::new());
-        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
-        assert!(!text.contains("default"), "{text}");
+        let services: LoadBalancers = ["a", "b", "c"]
+            .map(|name| service("ns", name).lb())
+            .map(|service| (service.key.clone(), service))
+            .into();
+        let compiled = compile(&Resources::default().with_pools([pool("default", &["1.2.3.4/31"])]));
+        metrics.show_configuration(&compiled);
+        metrics.show_allocation(&allocate(&compiled.config, &services, &Held::default()));
+        let text = shown(&registry);
+        for line in [
+            r#"metallb_allocator_services_allocated_total{pool="default"} 2"#,
+            r#"metallb_allocator_ipv4_addresses_in_use_total{pool="default"} 2"#,
+            r#"metallb_allocator_addresses_total{pool="default"} 2"#,
+            r#"ferrolb_controller_refused_services{reason="Exhausted"} 1"#,
+            "metallb_k8s_client_config_loaded_bool 1",
+            "metallb_k8s_client_config_stale_bool 0",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        // One that stands by shows the configuration, not the pools.
+        metrics.forget_pools();
+        let text = shown(&registry);
+        assert!(!text.contains("default") && !text.contains("reason="), "{text}");
+        assert!(text.contains("metallb_k8s_client_config_loaded_bool 1"), "{text}");
     }
 }

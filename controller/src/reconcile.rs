@@ -1,39 +1,42 @@
 //! One pass: observe (stores), decide (pure), write what differs.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{
     BFDProfile, BGPAdvertisement, Community, ConfigurationState, IPAddressPool, L2Advertisement,
 };
 use ferrolb_api::v1beta2::BGPPeer;
-use ferrolb_api::well_known::{component, configuration_state, field_manager, label};
-use ferrolb_core::allocator::{Allocation, LoadBalancers, StatusWrite, allocate};
-use ferrolb_core::config::{Compiled, Diagnostic, compile};
+use ferrolb_api::well_known::field_manager;
+use ferrolb_core::allocator::{Allocation, allocate};
+use ferrolb_core::config::{Compiled, compile};
 use ferrolb_core::resources::Resources;
-use ferrolb_core::service::{LoadBalancer, ServiceKey};
-use ferrolb_core::status;
-use ferrolb_runtime::keep::{self, Wanted};
+use ferrolb_core::service::ServiceKey;
 use ferrolb_runtime::lease::Held as LeaseHeld;
 use ferrolb_runtime::log::chain;
+use ferrolb_runtime::shutdown::Shutdown;
 use ferrolb_runtime::watch::Store;
 use ferrolb_runtime::write;
 use futures::{StreamExt, stream};
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
-use kube::{Api, Client, ResourceExt};
-use serde_json::json;
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Api, Client};
 
 use crate::args::Args;
-use crate::assumed::{Assumed, Seen, version};
+use crate::arrivals::Arrivals;
+use crate::assumed::{Assumed, Seen};
+use crate::barrier::Barrier;
 use crate::metrics::Metrics;
+use crate::pool_status::Written;
 use crate::reporter::Reporter;
-use crate::states::stale;
-use crate::writer;
+use crate::rivals::{Rivals, last_writer};
+use crate::view::View;
+use crate::writer::Limits;
 
-/// Status writes under way at a time.
-const CONCURRENT_WRITES: usize = 8;
+/// After a pass in which something failed.
+pub(crate) const RETRY: Duration = Duration::from_secs(1);
+/// Rivals that are asked for by name in one pass; there are few, or something larger is wrong.
+const NAMED_RIVALS: usize = 16;
 
 /// What the controller watches.
 pub(crate) struct Stores {
@@ -49,19 +52,42 @@ pub(crate) struct Stores {
     pub(crate) states: Store<ConfigurationState>,
 }
 
-type Services = BTreeMap<ServiceKey, Arc<Service>>;
-
 /// The controller between two passes.
 pub(crate) struct Controller {
-    client: Client,
-    namespace: String,
-    pod_name: String,
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) pod_name: String,
     class: Option<String>,
-    stores: Stores,
-    metrics: Metrics,
-    reporter: Reporter,
-    assumed: Assumed,
-    owner: Option<OwnerReference>,
+    pub(crate) limits: Limits,
+    pub(crate) stores: Stores,
+    arrivals: Arrivals,
+    pub(crate) metrics: Metrics,
+    pub(crate) reporter: Reporter,
+    pub(crate) shutdown: Shutdown,
+    view: View,
+    lead: Option<Lead>,
+    pub(crate) owner: Option<OwnerReference>,
+}
+
+/// What a leader knows beyond its stores. It ends with its term: what another one did meanwhile is known
+/// to the stores alone. (If there was no other one, the term goes on.)
+#[derive(Default)]
+pub(crate) struct Lead {
+    term: i32,
+    barrier: Passage,
+    pub(crate) assumed: Assumed,
+    rivals: Rivals,
+    pub(crate) pools: Written,
+    /// Services that are to be written, and since when.
+    pub(crate) waiting: BTreeMap<ServiceKey, Instant>,
+}
+
+#[derive(Default)]
+enum Passage {
+    #[default]
+    Unread,
+    Before(Barrier),
+    Passed,
 }
 
 impl Controller {
@@ -69,58 +95,130 @@ impl Controller {
         client: Client,
         namespace: &str,
         args: &Args,
+        limits: Limits,
         stores: Stores,
-        metrics: Metrics,
-        reporter: Reporter,
+        (arrivals, shutdown): (Arrivals, Shutdown),
+        (metrics, reporter): (Metrics, Reporter),
     ) -> Self {
         Self {
             client,
             namespace: namespace.to_owned(),
             pod_name: args.pod_name.clone(),
             class: Some(args.lb_class.clone()).filter(|class| !class.is_empty()),
+            limits,
             stores,
+            arrivals,
             metrics,
             reporter,
-            assumed: Assumed::default(),
+            shutdown,
+            view: View::default(),
+            lead: None,
             owner: None,
         }
     }
 
-    /// Makes a pass; true: something is left to be tried again.
-    pub(crate) async fn pass(&mut self, lease: &LeaseHeld) -> bool {
-        let services = self.services();
-        self.assumed.catch_up(|key| {
-            services.get(key).map(|service| Seen {
-                uid: service.uid().unwrap_or_default(),
-                version: version(service.resource_version().as_deref()),
-            })
-        });
-        let compiled = compile(&self.resources());
-        let handled: LoadBalancers = services
-            .iter()
-            .map(|(key, service)| (key.clone(), LoadBalancer::new(service, [])))
-            .filter(|(_, service)| service.is_handled_by(self.class.as_deref()))
-            .collect();
-        let allocation = allocate(&compiled.config, &handled, self.assumed.held());
-        self.assumed.held_mut().accept(&allocation);
-        self.show(&compiled, &allocation);
-
-        let mut retry = self.write_services(&services, &allocation, lease).await;
-        self.reporter.retain(|key| services.contains_key(key));
-        if lease.now() {
-            retry |= self.write_pools(&allocation).await;
-            retry |= self.write_state(&compiled).await;
-            retry |= self.delete_stale_states().await;
-        }
-        retry
+    /// Makes a pass as the leader; the time after which to come again, whatever happens.
+    pub(crate) async fn pass(&mut self, lease: &LeaseHeld) -> Option<Duration> {
+        let term = lease.covers(Duration::ZERO)?;
+        let lead = self.lead.take().filter(|lead| lead.term == term);
+        let mut lead = lead.unwrap_or_else(|| Lead { term, ..Lead::default() });
+        let mut view = std::mem::take(&mut self.view);
+        let arrived = self.arrivals.take().unwrap_or_else(Instant::now);
+        view.refresh(self.stores.services.list(), self.class.as_deref());
+        let next = self.pass_as(&mut lead, &view, arrived, lease).await;
+        (self.lead, self.view) = (Some(lead), view);
+        next
     }
 
-    fn services(&self) -> Services {
-        let key = |service: &Service| ServiceKey {
-            namespace: service.namespace().unwrap_or_default(),
-            name: service.name_any(),
-        };
-        self.stores.services.list().into_iter().map(|service| (key(&service), service)).collect()
+    /// Follows the configuration without deciding anything: another process is the leader.
+    pub(crate) fn stand_by(&mut self) {
+        self.arrivals.take();
+        self.metrics.show_configuration(&compile(&self.resources()));
+        self.metrics.forget_pools();
+    }
+
+    async fn pass_as(
+        &mut self,
+        lead: &mut Lead,
+        view: &View,
+        arrived: Instant,
+        lease: &LeaseHeld,
+    ) -> Option<Duration> {
+        if !self.is_past(lead, view).await {
+            return Some(RETRY);
+        }
+        lead.assumed.catch_up(|key| view.seen(key));
+        let compiled = compile(&self.resources());
+        self.note_rivals(lead, view).await;
+        let allocation = allocate(&compiled.config, &view.handled, lead.assumed.held());
+        lead.assumed.held_mut().accept(&allocation);
+        self.show(&compiled, &allocation);
+        let (waiting, assumed) = (&mut lead.waiting, &lead.assumed);
+        waiting.retain(|key, _| {
+            assumed.is_under_way(key) || allocation.outcomes.get(key).is_some_and(|it| it.write.is_some())
+        });
+        for (key, _) in allocation.outcomes.iter().filter(|(_, outcome)| outcome.write.is_some()) {
+            lead.waiting.entry(key.clone()).or_insert(arrived);
+        }
+
+        let mut next = self.write_services(lead, view, &allocation, lease).await;
+        self.reporter.retain(|key| view.services.contains_key(key));
+        if lease.covers(self.limits.write).is_some() {
+            next = sooner(next, self.write_pools(lead, &allocation).await);
+            next = sooner(next, self.write_state(&compiled).await);
+            next = sooner(next, self.delete_stale_states().await);
+        }
+        sooner(next, lead.rivals.next_change(Instant::now()))
+    }
+
+    /// Whether the store shows what the leader before may have written last.
+    async fn is_past(&self, lead: &mut Lead, view: &View) -> bool {
+        if matches!(lead.barrier, Passage::Unread) {
+            match Barrier::read(self.client.clone()).await {
+                Ok(barrier) => lead.barrier = Passage::Before(barrier),
+                Err(error) => {
+                    let cause = chain(&error);
+                    tracing::warn!(op = "listServices", error = cause, "cannot begin to lead yet, retrying");
+                    return false;
+                }
+            }
+        }
+        if let Passage::Before(barrier) = &lead.barrier {
+            let passed = barrier.is_passed(|key| view.seen(key));
+            lead.barrier = if passed { Passage::Passed } else { Passage::Unread };
+        }
+        matches!(lead.barrier, Passage::Passed)
+    }
+
+    /// Finds out who wrote over statuses.
+    async fn note_rivals(&self, lead: &mut Lead, view: &View) {
+        let now = Instant::now();
+        lead.rivals.retain(|key| view.handled.contains_key(key), now);
+        let mut lookups = Vec::new();
+        for service in view.handled.values().filter(|it| it.is_load_balancer && it.is_overwritten()) {
+            let Some(Seen { version, .. }) = view.seen(&service.key) else { continue };
+            let own = lead.assumed.is_under_way(&service.key);
+            if own || !lead.rivals.is_news(&service.key, &service.uid, version) {
+                continue;
+            }
+            lookups.push(async move { (service, version, self.overwriter(&service.key).await) });
+            if lookups.len() == NAMED_RIVALS {
+                break;
+            }
+        }
+        let found: Vec<_> = stream::iter(lookups).buffer_unordered(NAMED_RIVALS).collect().await;
+        for (service, version, name) in found {
+            lead.rivals.note(&service.key, &service.uid, version, name, now);
+        }
+        lead.assumed.held_mut().set_rivals(lead.rivals.now(now));
+    }
+
+    /// Who wrote the status of a Service last, besides us. (Stores do not keep who wrote what.)
+    async fn overwriter(&self, key: &ServiceKey) -> String {
+        let api: Api<Service> = Api::namespaced(self.client.clone(), &key.namespace);
+        let current = write::bounded_by(self.limits.write, api.get(&key.name)).await;
+        let fields = current.ok().and_then(|it| it.metadata.managed_fields).unwrap_or_default();
+        last_writer(&fields, field_manager::CONTROLLER).unwrap_or_else(|| "an unknown writer".to_owned())
     }
 
     fn resources(&self) -> Resources {
@@ -136,202 +234,13 @@ impl Controller {
     }
 
     fn show(&mut self, compiled: &Compiled, allocation: &Allocation) {
-        let mut services = BTreeMap::new();
-        for assignment in allocation.outcomes.values().filter_map(|outcome| outcome.assignment.as_ref()) {
-            *services.entry(assignment.pool.clone()).or_insert(0) += 1;
-        }
-        let invalid = compiled.diagnostics.iter().any(is_ours);
-        self.metrics.show_pools(&allocation.counters, &services);
-        self.metrics.config_loaded.set(1);
-        self.metrics.config_stale.set(invalid.into());
+        self.metrics.show_configuration(compiled);
+        self.metrics.show_allocation(allocation);
         self.metrics.updates.inc();
     }
-
-    async fn write_services(
-        &mut self,
-        services: &Services,
-        allocation: &Allocation,
-        lease: &LeaseHeld,
-    ) -> bool {
-        let mut writes: BTreeMap<ServiceKey, StatusWrite> =
-            self.assumed.in_doubt().map(|(key, write)| (key.clone(), write.clone())).collect();
-        for (key, outcome) in &allocation.outcomes {
-            match &outcome.write {
-                Some(write) => drop(writes.insert(key.clone(), write.clone())),
-                // What is written already is told at once, the rest with its write.
-                None => tell(&mut self.reporter, services, allocation, key),
-            }
-        }
-        for (key, write) in &writes {
-            self.assumed.sending(key, write);
-        }
-        let client = &self.client;
-        let mut answers = stream::iter(&writes)
-            .map(|(key, write)| async move {
-                let seen = services.get(key).and_then(|service| service.resource_version());
-                // Without the lease somebody else may be writing: leave it to them.
-                let answer = match lease.now() {
-                    true => Some(writer::write(client.clone(), key, seen.as_deref(), write).await),
-                    false => None,
-                };
-                (key, answer)
-            })
-            .buffer_unordered(CONCURRENT_WRITES);
-        let mut retry = false;
-        while let Some((key, answer)) = answers.next().await {
-            match answer {
-                Some(Ok(written)) => {
-                    self.assumed.answered(key, version(written.resource_version().as_deref()));
-                    tracing::info!(event = "serviceUpdated", service = %key, "updated service object");
-                    tell(&mut self.reporter, services, allocation, key);
-                }
-                // The store will show what came in between, or that the Service is gone.
-                Some(Err(error)) if error.is_conflict() || error.is_not_found() => {
-                    self.assumed.refused(key);
-                    retry = true;
-                }
-                Some(Err(error)) => {
-                    self.metrics.update_errors.inc();
-                    let cause = chain(&error);
-                    tracing::warn!(op = "updateServiceStatus", service = %key, error = cause, "status not written, retrying");
-                    if error.code().is_some() {
-                        self.assumed.refused(key);
-                    }
-                    retry = true;
-                }
-                None => self.assumed.refused(key),
-            }
-        }
-        retry
-    }
-
-    async fn write_pools(&mut self, allocation: &Allocation) -> bool {
-        let api: Api<IPAddressPool> = Api::namespaced(self.client.clone(), &self.namespace);
-        let mut retry = false;
-        for pool in self.stores.pools.list() {
-            let name = pool.name_any();
-            // A pool that is left out gives nothing.
-            let status = allocation.counters.get(&name).map(|it| it.status()).unwrap_or_default();
-            if pool.status.as_ref() == Some(&status) {
-                continue;
-            }
-            let patch = json!({"metadata": {"uid": pool.uid()}, "status": status});
-            match write::merge_status(&api, field_manager::CONTROLLER, &name, &patch).await {
-                Ok(_) => {}
-                Err(error) if error.is_not_found() || error.is_conflict() => {}
-                Err(error) => {
-                    self.metrics.update_errors.inc();
-                    let cause = chain(&error);
-                    tracing::warn!(
-                        op = "updatePoolStatus",
-                        pool = name,
-                        error = cause,
-                        "status not written, retrying"
-                    );
-                    retry = true;
-                }
-            }
-        }
-        retry
-    }
-
-    async fn write_state(&mut self, compiled: &Compiled) -> bool {
-        let Some(owner) = self.owner().await else { return true };
-        let current = self.stores.states.get(&self.namespace, configuration_state::CONTROLLER);
-        let status = status::configuration_state(
-            &compiled.diagnostics,
-            status::concerns_controller,
-            configuration_state::POOL_CONDITION,
-            Time(Timestamp::now()),
-            current.as_ref().and_then(|state| state.status.as_ref()),
-        );
-        let wanted = Wanted {
-            name: configuration_state::CONTROLLER.into(),
-            labels: [(label::COMPONENT_TYPE.into(), component::CONTROLLER.into())].into(),
-            owner: Some(owner),
-            status: json!(status),
-        };
-        let api: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
-        let kept = keep::keep(
-            &api,
-            current.as_deref(),
-            &wanted,
-            field_manager::CONTROLLER,
-            field_manager::POOL_RECONCILER,
-        );
-        match kept.await {
-            Ok(false) => false,
-            Ok(true) => {
-                report(compiled);
-                false
-            }
-            Err(error) => {
-                self.metrics.update_errors.inc();
-                let cause = chain(&error);
-                tracing::warn!(op = "updateConfigurationState", error = cause, "state not written, retrying");
-                true
-            }
-        }
-    }
-
-    async fn delete_stale_states(&self) -> bool {
-        let api: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
-        let mut retry = false;
-        for state in stale(self.stores.states.list(), |node| self.stores.nodes.get_global(node).is_some()) {
-            let name = state.name_any();
-            match write::delete(&api, &name, state.uid().as_deref()).await {
-                Ok(()) => tracing::info!(event = "stateDeleted", state = name, "its node is gone"),
-                Err(error) if error.is_not_found() || error.is_conflict() => {}
-                Err(error) => {
-                    self.metrics.update_errors.inc();
-                    let cause = chain(&error);
-                    tracing::warn!(
-                        op = "deleteConfigurationState",
-                        error = cause,
-                        "state not deleted, retrying"
-                    );
-                    retry = true;
-                }
-            }
-        }
-        retry
-    }
-
-    /// This process's own pod, with which its state goes.
-    async fn owner(&mut self) -> Option<OwnerReference> {
-        if self.owner.is_none() {
-            let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
-            match write::bounded(pods.get(&self.pod_name)).await {
-                Ok(pod) => {
-                    self.owner = Some(keep::owned_by_pod(&self.pod_name, &pod.uid().unwrap_or_default()));
-                }
-                Err(error) => {
-                    let cause = chain(&error);
-                    tracing::warn!(op = "readOwnPod", pod = self.pod_name, error = cause, "retrying");
-                }
-            }
-        }
-        self.owner.clone()
-    }
 }
 
-fn tell(reporter: &mut Reporter, services: &Services, allocation: &Allocation, key: &ServiceKey) {
-    if let (Some(service), Some(outcome)) = (services.get(key), allocation.outcomes.get(key)) {
-        reporter.tell(key, service, &outcome.events);
-    }
-}
-
-/// Whether something that the controller works with is left out.
-fn is_ours(diagnostic: &Diagnostic) -> bool {
-    diagnostic.leaves_out() && status::concerns_controller(diagnostic)
-}
-
-fn report(compiled: &Compiled) {
-    let mut invalid = compiled.diagnostics.iter().filter(|it| is_ours(it)).peekable();
-    if invalid.peek().is_none() {
-        tracing::info!(event = "config reloaded", "config reloaded");
-    }
-    for finding in invalid {
-        tracing::warn!(op = "configuration", error = %finding, "failed to parse the configuration");
-    }
+/// The earlier of two times to come again.
+pub(crate) fn sooner(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    [a, b].into_iter().flatten().min()
 }

@@ -6,7 +6,14 @@ use std::sync::Arc;
 
 use ferrolb_api::v1beta1::ConfigurationState;
 use ferrolb_api::well_known::{component, label};
+use ferrolb_core::config::Diagnostic;
+use ferrolb_core::status;
 use kube::ResourceExt;
+
+/// Whether something that the controller works with is left out.
+pub(crate) fn is_ours(diagnostic: &Diagnostic) -> bool {
+    diagnostic.leaves_out() && status::concerns_controller(diagnostic)
+}
 
 /// Those of `states` that a speaker wrote on a node that does not exist.
 pub(crate) fn stale(

@@ -1,62 +1,206 @@
-//! Writes of addresses into the status of Services: a merge patch of `/status`, which carries the pool's
-//! annotation along. The uid keeps it off a Service that was recreated, the resource version off one that
-//! somebody changed meanwhile.
+//! Writes of addresses into the status of Services: one patch of `/status`, which carries the condition
+//! and our annotations along. The uid keeps it off a Service that was recreated, the resource version off
+//! one that somebody changed meanwhile, and the Lease off what another leader may be deciding.
 
-use ferrolb_api::well_known::{annotation, field_manager};
+use std::time::Duration;
+
+use ferrolb_api::well_known::{annotation, field_manager, service_condition};
 use ferrolb_core::allocator::StatusWrite;
-use ferrolb_core::service::ServiceKey;
+use ferrolb_core::service::{Grant, LoadBalancer};
+use ferrolb_runtime::lease::Held as LeaseHeld;
 use ferrolb_runtime::write::{self, WriteError};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
-use kube::{Api, Client};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-/// Writes one Service's status.
-pub(crate) async fn write(
-    client: Client,
-    service: &ServiceKey,
-    resource_version: Option<&str>,
-    wanted: &StatusWrite,
-) -> Result<Service, WriteError> {
-    let api: Api<Service> = Api::namespaced(client, &service.namespace);
-    let patch = patch(resource_version, wanted);
-    write::merge_status(&api, field_manager::CONTROLLER, &service.name, &patch).await
+/// How long writes may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// One write.
+    pub(crate) write: Duration,
+    /// What the Lease must last beyond that, since the API server may still be at work on a request
+    /// that is given up here.
+    pub(crate) margin: Duration,
 }
 
-fn patch(resource_version: Option<&str>, wanted: &StatusWrite) -> Value {
-    let pool = wanted.assignment.as_ref().map(|assignment| assignment.pool.clone());
-    let ingress = wanted.assignment.as_ref().map(|assignment| {
+impl Default for Limits {
+    fn default() -> Self {
+        Self { write: Duration::from_secs(4), margin: Duration::from_secs(1) }
+    }
+}
+
+/// What became of a write.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It was done, and this is the Service now.
+    Done(Box<Service>),
+    /// It failed.
+    Failed(WriteError),
+    /// It was not sent: somebody else may be the leader before it is over.
+    NotSent,
+}
+
+/// Writes one Service's status, if the Lease lasts.
+pub(crate) async fn write(
+    client: Client,
+    lease: &LeaseHeld,
+    limits: Limits,
+    service: &Service,
+    decided: &LoadBalancer,
+    wanted: &StatusWrite,
+) -> Answer {
+    let api: Api<Service> = Api::namespaced(client, &decided.key.namespace);
+    // The check is the last thing before the request.
+    let Some(term) = lease.covers(limits.write + limits.margin) else { return Answer::NotSent };
+    let patch = patch(service, decided, wanted, term, Timestamp::now());
+    let name = &decided.key.name;
+    match write::strategic_status(&api, field_manager::CONTROLLER, name, &patch, limits.write).await {
+        Ok(written) => Answer::Done(Box::new(written)),
+        Err(error) => Answer::Failed(error),
+    }
+}
+
+fn patch(
+    service: &Service,
+    decided: &LoadBalancer,
+    wanted: &StatusWrite,
+    term: i32,
+    now: Timestamp,
+) -> Value {
+    let assignment = wanted.assignment.as_ref();
+    let mut annotations = json!({ annotation::ALLOCATED_FROM_POOL: assignment.map(|it| &it.pool) });
+    match assignment {
+        None => annotations[annotation::ALLOCATION] = Value::Null,
+        Some(assignment) if wanted.gives(decided) => {
+            let grant = Grant { term, uid: wanted.uid.clone(), addresses: assignment.addresses.clone() };
+            annotations[annotation::ALLOCATION] = json!(grant.to_string());
+        }
+        Some(_) => {}
+    }
+    let ingress = assignment.map(|assignment| {
         let entry = |address: &std::net::IpAddr| json!({"ip": address, "ipMode": "VIP"});
         assignment.addresses.iter().map(entry).collect::<Vec<_>>()
     });
+    let mut status = json!({"loadBalancer": {"ingress": ingress}});
+    if let Some(condition) = condition(service, decided, wanted, now) {
+        status["conditions"] = json!([condition]);
+    }
     json!({
         "metadata": {
             "uid": wanted.uid,
-            "resourceVersion": resource_version,
-            "annotations": {annotation::ALLOCATED_FROM_POOL: pool},
+            "resourceVersion": service.resource_version(),
+            "annotations": annotations,
         },
-        "status": {"loadBalancer": {"ingress": ingress}},
+        "status": status,
     })
+}
+
+/// The element of `status.conditions` to patch, if any.
+fn condition(
+    service: &Service,
+    decided: &LoadBalancer,
+    wanted: &StatusWrite,
+    now: Timestamp,
+) -> Option<Value> {
+    let type_ = service_condition::ADDRESS_ASSIGNED;
+    let Some(wanted) = &wanted.condition else {
+        return decided.condition.as_ref().map(|_| json!({"$patch": "delete", "type": type_}));
+    };
+    // The time is that of the last change of the status, not of the words.
+    let conditions = service.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let before = conditions
+        .filter(|it| it.type_ == type_ && (it.status == "True") == wanted.status)
+        .map(|it| it.last_transition_time.clone())
+        .next();
+    Some(json!({
+        "type": type_,
+        "status": if wanted.status { "True" } else { "False" },
+        "reason": wanted.reason,
+        "message": wanted.message,
+        "lastTransitionTime": before.unwrap_or(Time(now)),
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use ferrolb_core::allocator::Assignment;
+    use ferrolb_core::service::AddressAssigned;
+    use ferrolb_core::testing::{ServiceBuilder, service};
+
+    fn assigned(condition: Option<AddressAssigned>) -> StatusWrite {
+        let addresses = vec!["192.168.10.200".parse().unwrap()];
+        StatusWrite {
+            uid: "u".into(),
+            assignment: Some(Assignment { addresses, pool: "default".into() }),
+            condition,
+        }
+    }
+
+    fn patched(service: ServiceBuilder, wanted: &StatusWrite) -> Value {
+        let mut object = service.clone().build();
+        object.metadata.resource_version = Some("7".into());
+        patch(&object, &service.lb(), wanted, 3, Timestamp::UNIX_EPOCH)
+    }
+
+    fn condition_of(status: bool) -> AddressAssigned {
+        AddressAssigned { status, reason: "R".into(), message: "m".into() }
+    }
 
     #[test]
-    fn an_assignment_sets_and_its_absence_removes_address_and_annotation() {
-        let addresses = vec!["192.168.10.200".parse().unwrap()];
-        let assignment = Some(Assignment { addresses, pool: "default".into() });
+    fn an_assignment_sets_and_its_absence_removes() {
+        let plain = service("demo", "hello").uid("u");
         assert_eq!(
-            patch(Some("7"), &StatusWrite { uid: "u".into(), assignment }),
+            patched(plain.clone(), &assigned(None)),
             json!({
-                "metadata": {"uid": "u", "resourceVersion": "7",
-                             "annotations": {"metallb.io/ip-allocated-from-pool": "default"}},
+                "metadata": {"uid": "u", "resourceVersion": "7", "annotations": {
+                    "metallb.io/ip-allocated-from-pool": "default",
+                    "ferrolb.io/allocation": "3/u/192.168.10.200",
+                }},
                 "status": {"loadBalancer": {"ingress": [{"ip": "192.168.10.200", "ipMode": "VIP"}]}},
             })
         );
-        let cleared = patch(None, &StatusWrite { uid: "u".into(), assignment: None });
-        assert_eq!(cleared["status"]["loadBalancer"]["ingress"], Value::Null);
-        assert_eq!(cleared["metadata"]["annotations"]["metallb.io/ip-allocated-from-pool"], Value::Null);
+        let cleared = patched(plain, &StatusWrite { uid: "u".into(), assignment: None, condition: None });
+        assert_eq!(cleared["status"], json!({"loadBalancer": {"ingress": null}}));
+        assert_eq!(
+            cleared["metadata"]["annotations"],
+            json!({"metallb.io/ip-allocated-from-pool": null, "ferrolb.io/allocation": null})
+        );
+    }
+
+    #[test]
+    fn who_keeps_its_address_keeps_its_term() {
+        let holding =
+            service("demo", "hello").uid("u").holding(&["192.168.10.200"]).from_pool("old").granted(1);
+        let annotations = &patched(holding, &assigned(None))["metadata"]["annotations"];
+        assert_eq!(*annotations, json!({"metallb.io/ip-allocated-from-pool": "default"}));
+    }
+
+    #[test]
+    fn the_condition_travels_along() {
+        let plain = service("demo", "hello").uid("u");
+        let refused = StatusWrite { uid: "u".into(), assignment: None, condition: Some(condition_of(false)) };
+        let expected = |status: &str, time: &str| {
+            json!([{"type": "ferrolb.io/AddressAssigned", "status": status, "reason": "R", "message": "m",
+                    "lastTransitionTime": time}])
+        };
+        let conditions = |it, wanted: &StatusWrite| patched(it, wanted)["status"]["conditions"].clone();
+        let epoch = "1970-01-01T00:00:00Z";
+        assert_eq!(conditions(plain.clone(), &refused), expected("False", epoch));
+        assert_eq!(conditions(plain.clone(), &assigned(None)), Value::Null);
+        let told = || plain.clone().written(&refused, 1);
+        assert_eq!(conditions(told(), &assigned(Some(condition_of(true)))), expected("True", epoch));
+        assert_eq!(
+            conditions(told(), &assigned(None)),
+            json!([{"$patch": "delete", "type": "ferrolb.io/AddressAssigned"}])
+        );
+        // Other words, same status: the time stays.
+        let mut object = told().build();
+        let time = Time(Timestamp::from_second(5).unwrap());
+        object.status.as_mut().unwrap().conditions.as_mut().unwrap()[0].last_transition_time = time;
+        let again = patch(&object, &told().lb(), &refused, 3, Timestamp::from_second(9).unwrap());
+        assert_eq!(again["status"]["conditions"], expected("False", "1970-01-01T00:00:05Z"));
     }
 }

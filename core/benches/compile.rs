@@ -1,5 +1,5 @@
 //! How long `compile` takes, and how that grows: pools with a tenth as many advertisements and peers each.
-//! `hack/bench` runs it.
+//! `hack/bench compile` runs it.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -13,24 +13,28 @@
 //! - a Service keeps what it holds while its pool (or the one it asks for) is left out for an error;
 //! - with no pool at all, addresses that we did not give (no pool recorded) are not touched;
 //! - a dual-stack upgrade is only tried for a Service that is dual-stack itself;
+//! - a status that somebody else wrote over is restored to what was given, and left to them if they insist;
 //! - `ipMode` makes no difference, and the order of addresses in a status is left as it is.
 
 mod candidates;
 pub mod counters;
 mod event;
+pub mod holder;
 mod refusal;
 mod settle;
 mod sharing;
+pub mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 pub use self::counters::PoolCounters;
 pub use self::event::Event;
+use self::holder::{Age, Rank};
 pub use self::refusal::Refusal;
 use self::settle::{Draft, Holding, Next, Pass};
 use crate::config::Config;
-use crate::service::{LoadBalancer, Port, ServiceKey, SharingKey};
+use crate::service::{AddressAssigned, LoadBalancer, Port, ServiceKey, SharingKey};
 
 /// Services by key.
 pub type LoadBalancers = BTreeMap<ServiceKey, LoadBalancer>;
@@ -44,14 +48,23 @@ pub struct Assignment {
     pub pool: String,
 }
 
-/// The part of a Service that the controller writes: `status.loadBalancer.ingress` and the annotation
-/// that records the pool. An assignment of `None` empties both.
+/// The part of a Service that the controller writes: `status.loadBalancer.ingress`, the annotation that
+/// records the pool, and the condition. `None` removes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWrite {
     /// Identity of the Service that is meant.
     pub uid: String,
     /// What it is to hold.
     pub assignment: Option<Assignment>,
+    /// What its condition is to say.
+    pub condition: Option<AddressAssigned>,
+}
+
+impl StatusWrite {
+    /// Whether it gives the Service addresses other than those its status shows.
+    pub fn gives(&self, service: &LoadBalancer) -> bool {
+        self.assignment.as_ref().is_some_and(|it| !service.ingress.is_exactly(&it.addresses))
+    }
 }
 
 /// What Services hold, beyond what their statuses say.
@@ -59,6 +72,16 @@ pub struct StatusWrite {
 pub struct Held {
     written: BTreeMap<ServiceKey, StatusWrite>,
     claims: BTreeMap<ServiceKey, Claim>,
+    rivals: BTreeMap<ServiceKey, Rival>,
+}
+
+/// Somebody else who writes the status of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rival {
+    /// Who, by the name of a field manager.
+    pub name: String,
+    /// Whether they did it so often that the Service is left to them.
+    pub insists: bool,
 }
 
 /// What an accepted assignment rested on.
@@ -89,6 +112,11 @@ impl Held {
     /// Remembers what the assignments of a pass rested on, so that the next one can tell who changed.
     pub fn accept(&mut self, allocation: &Allocation) {
         self.claims.clone_from(&allocation.claims);
+    }
+
+    /// Who else writes the statuses of Services.
+    pub fn set_rivals(&mut self, rivals: BTreeMap<ServiceKey, Rival>) {
+        self.rivals = rivals;
     }
 
     fn written(&self, service: &LoadBalancer) -> Option<&StatusWrite> {
@@ -123,23 +151,22 @@ pub struct Allocation {
 /// Decides for all Services. They are those that this process handles
 /// ([`LoadBalancer::is_handled_by`]), of whatever type.
 pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Allocation {
-    let mut in_order: Vec<(bool, usize, &LoadBalancer)> = services
-        .values()
-        .map(|service| (!is_unchanged(held, service), service.ingress.len(), service))
-        .collect();
-    in_order.sort_by_key(|(changed, entries, service)| {
-        (*changed, std::cmp::Reverse(*entries), age(service), &service.key)
-    });
+    let mut in_order: Vec<(bool, Rank<'_>, &LoadBalancer)> =
+        services.values().map(|service| (!is_unchanged(held, service), Rank::of(service), service)).collect();
+    in_order.sort_by_key(|(changed, rank, _)| (*changed, *rank));
     let mut pass = Pass::new(config, held);
     let mut drafts: Vec<Draft<'_>> =
         in_order.into_iter().map(|(_, _, service)| pass.settle(service)).collect();
-    drafts.sort_by_key(|draft| (age(draft.service), &draft.service.key));
+    drafts.sort_by_key(|draft| Age::of(draft.service));
     for draft in &mut drafts {
         match draft.next {
             Next::Nothing => {}
             Next::Complete => pass.complete(draft),
             Next::Allocate => pass.allocate(draft),
         }
+    }
+    for draft in drafts.iter_mut().filter(|draft| draft.next == Next::Allocate) {
+        pass.explain(draft);
     }
     let mut allocation = Allocation { counters: counters::count(config, pass.index()), ..Default::default() };
     for draft in drafts {
@@ -153,11 +180,6 @@ pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Alloc
     allocation
 }
 
-/// Oldest first; one without a creation time last.
-fn age(service: &LoadBalancer) -> (bool, Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>) {
-    (service.created.is_none(), service.created.as_ref())
-}
-
 fn claim(service: &LoadBalancer, addresses: &[IpAddr]) -> Claim {
     Claim {
         uid: service.uid.clone(),
@@ -167,6 +189,7 @@ fn claim(service: &LoadBalancer, addresses: &[IpAddr]) -> Claim {
     }
 }
 
+/// Whether what was accepted of the Service before still stands.
 fn is_unchanged(held: &Held, service: &LoadBalancer) -> bool {
     let addresses = || Holding::of(held, service).addresses();
     held.claims.get(&service.key).is_some_and(|before| *before == claim(service, &addresses()))

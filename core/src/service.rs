@@ -4,8 +4,11 @@
 //! error it is, because what follows from it depends on the state of the Service.
 
 pub mod addresses;
+mod annotations;
+mod condition;
+mod grant;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -15,6 +18,9 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub use self::addresses::{Families, FamilyError, Ingress, RequestError};
+pub use self::annotations::UnknownAnnotation;
+pub use self::condition::AddressAssigned;
+pub use self::grant::{Grant, NotGrant};
 use crate::config::ranges::Family;
 use crate::selector::Labels;
 
@@ -136,8 +142,14 @@ pub struct LoadBalancer {
     pub ingress: Ingress,
     /// The pool that its addresses are recorded to come from.
     pub recorded_pool: Option<String>,
+    /// The addresses that the controller last gave it.
+    pub grant: Option<Grant>,
+    /// What its status says about its address.
+    pub condition: Option<AddressAssigned>,
     /// Annotations of the deprecated prefix that it carries.
     pub deprecated_annotations: Vec<String>,
+    /// Annotations of our prefixes that mean nothing.
+    pub unknown_annotations: Vec<UnknownAnnotation>,
     /// Its endpoints (empty where nobody watches them).
     pub endpoints: Endpoints,
 }
@@ -153,14 +165,15 @@ impl LoadBalancer {
             _ => TrafficPolicy::Cluster,
         };
         let cluster_ips = addresses::cluster_ips(spec);
-        let annotations = metadata.annotations.iter().flatten();
-        let sharing_annotation = current_annotation(service, annotation::ALLOW_SHARED_IP);
+        let none = BTreeMap::new();
+        let annotations = metadata.annotations.as_ref().unwrap_or(&none);
+        let sharing_annotation = annotations::current(annotations, annotation::ALLOW_SHARED_IP);
+        let uid = metadata.uid.clone().unwrap_or_default();
         Self {
             key: ServiceKey {
                 namespace: metadata.namespace.clone().unwrap_or_default(),
                 name: metadata.name.clone().unwrap_or_default(),
             },
-            uid: metadata.uid.clone().unwrap_or_default(),
             created: metadata.creation_timestamp.clone(),
             labels: metadata.labels.clone().unwrap_or_default(),
             is_load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),
@@ -192,39 +205,40 @@ impl LoadBalancer {
             has_sharing_annotation: sharing_annotation.is_some(),
             traffic_policy,
             requested: addresses::requested(
-                current_annotation(service, annotation::LOAD_BALANCER_IPS),
+                annotations::current(annotations, annotation::LOAD_BALANCER_IPS),
                 spec.load_balancer_ip.as_deref(),
             ),
-            requested_pool: current_annotation(service, annotation::ADDRESS_POOL)
+            requested_pool: annotations::current(annotations, annotation::ADDRESS_POOL)
                 .filter(|pool| !pool.is_empty())
                 .map(ToOwned::to_owned),
             ingress: Ingress::of(service.status.as_ref()),
-            recorded_pool: annotations
-                .clone()
-                .find(|(key, _)| *key == annotation::ALLOCATED_FROM_POOL)
-                .map(|(_, pool)| pool.clone()),
-            deprecated_annotations: annotations
-                .map(|(key, _)| key)
-                .filter(|key| key.starts_with(annotation::DEPRECATED_PREFIX.trim_end_matches('/')))
-                .cloned()
-                .collect(),
+            recorded_pool: annotations.get(annotation::ALLOCATED_FROM_POOL).cloned(),
+            grant: annotations
+                .get(annotation::ALLOCATION)
+                .and_then(|grant| grant.parse().ok())
+                .filter(|grant: &Grant| grant.uid == uid),
+            condition: AddressAssigned::of(service.status.as_ref()),
+            deprecated_annotations: annotations::deprecated(annotations),
+            unknown_annotations: annotations::unknown(annotations),
+            uid,
             endpoints: Endpoints::of(slices),
         }
     }
 
     /// Whether a process that was told to handle `class` (none: Services without a class) handles it.
+    /// A Service that turns from type LoadBalancer to another one loses its class with it; what it
+    /// still holds of ours is for us to take back.
     pub fn is_handled_by(&self, class: Option<&str>) -> bool {
-        self.class.as_deref() == class
+        let turned_away = !self.is_load_balancer && self.class.is_none() && self.recorded_pool.is_some();
+        self.class.as_deref() == class || turned_away
     }
-}
 
-/// Value of an annotation, or, where it is absent, of its deprecated form. An empty value counts as
-/// present.
-fn current_annotation<'a>(service: &'a Service, key: &str) -> Option<&'a str> {
-    let annotations = service.metadata.annotations.as_ref()?;
-    let (_, suffix) = key.split_once('/')?;
-    let deprecated = || annotations.get(&format!("{}{suffix}", annotation::DEPRECATED_PREFIX));
-    annotations.get(key).or_else(deprecated).map(String::as_str)
+    /// Whether its status holds other addresses than those it was given: somebody else wrote it since.
+    pub fn is_overwritten(&self) -> bool {
+        let Some(grant) = &self.grant else { return false };
+        let set = |addresses: &[IpAddr]| addresses.iter().copied().collect::<BTreeSet<_>>();
+        self.ingress.addresses().is_none_or(|shown| set(&shown) != set(&grant.addresses))
+    }
 }
 
 fn backend(selector: Option<&Labels>, policy: TrafficPolicy) -> String {
@@ -334,6 +348,10 @@ mod tests {
             lb.class = theirs.map(ToOwned::to_owned);
             assert_eq!(lb.is_handled_by(ours), handled, "{ours:?} {theirs:?}");
         }
+        // Of another type, it has no class; what we recorded on it shows that it was ours.
+        let away = service("ns", "s").kind("ClusterIP");
+        assert!(!away.clone().lb().is_handled_by(Some("foo")));
+        assert!(away.from_pool("default").lb().is_handled_by(Some("foo")));
     }
 
     #[test]

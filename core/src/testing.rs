@@ -3,18 +3,19 @@
 mod bgp;
 
 use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec, L2Advertisement, L2AdvertisementSpec};
-use ferrolb_api::well_known::annotation::ALLOCATED_FROM_POOL;
+use ferrolb_api::well_known::annotation::{ALLOCATED_FROM_POOL, ALLOCATION};
+use ferrolb_api::well_known::service_condition::ADDRESS_ASSIGNED;
 use k8s_openapi::api::core::v1 as corev1;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
-    LabelSelector, LabelSelectorRequirement, ObjectMeta, Time,
+    Condition, LabelSelector, LabelSelectorRequirement, ObjectMeta, Time,
 };
 use k8s_openapi::jiff::Timestamp;
 
 pub use self::bgp::{bfd_profile, bgp_advertisement, bgp_peer, community, peer_spec, peer_with, secret};
-use crate::allocator::{Assignment, StatusWrite};
+use crate::allocator::StatusWrite;
 use crate::selector::Labels;
-use crate::service::LoadBalancer;
+use crate::service::{Grant, LoadBalancer};
 
 /// Labels from pairs.
 pub fn labels(pairs: &[(&str, &str)]) -> Labels {
@@ -216,18 +217,63 @@ impl ServiceBuilder {
         self.annotations(&[("metallb.io/ip-allocated-from-pool", pool)])
     }
 
-    /// Applies a write of the controller, as the API server would.
+    /// Takes over what the API server and the controller keep on a Service: identity, status and
+    /// annotations of ours.
     #[must_use]
-    pub fn written(mut self, write: &StatusWrite) -> Self {
+    pub fn with_state_of(mut self, before: &Self) -> Self {
+        self.service.metadata.uid.clone_from(&before.service.metadata.uid);
+        self.service.metadata.creation_timestamp.clone_from(&before.service.metadata.creation_timestamp);
+        self.service.status.clone_from(&before.service.status);
+        let kept = before.service.metadata.annotations.iter().flatten();
+        let kept = kept.filter(|(key, _)| [ALLOCATED_FROM_POOL, ALLOCATION].contains(&key.as_str()));
+        let kept = kept.map(|(key, value)| (key.clone(), value.clone()));
+        self.service.metadata.annotations.get_or_insert_default().extend(kept);
+        self
+    }
+
+    /// Records that the addresses in the status were given in this term.
+    #[must_use]
+    pub fn granted(self, term: i32) -> Self {
+        let service = self.clone().lb();
+        let addresses = service.ingress.addresses().unwrap_or_default();
+        let grant = Grant { term, uid: service.uid, addresses };
+        self.annotations(&[(ALLOCATION, &grant.to_string())])
+    }
+
+    /// Sets the uid.
+    #[must_use]
+    pub fn uid(mut self, uid: &str) -> Self {
+        self.service.metadata.uid = Some(uid.to_owned());
+        self
+    }
+
+    /// Applies a write that the controller makes in a term, as the API server would.
+    #[must_use]
+    pub fn written(mut self, write: &StatusWrite, term: i32) -> Self {
+        let gives = write.gives(&self.clone().lb());
         let annotations = self.service.metadata.annotations.get_or_insert_default();
         annotations.remove(ALLOCATED_FROM_POOL);
-        let Some(Assignment { addresses, pool }) = &write.assignment else {
-            self.service.status = None;
-            return self;
-        };
-        annotations.insert(ALLOCATED_FROM_POOL.to_owned(), pool.clone());
-        let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        self.holding(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+        let mut addresses = Vec::new();
+        if let Some(assignment) = &write.assignment {
+            annotations.insert(ALLOCATED_FROM_POOL.to_owned(), assignment.pool.clone());
+            addresses = assignment.addresses.iter().map(ToString::to_string).collect();
+        } else {
+            annotations.remove(ALLOCATION);
+        }
+        let condition = write.condition.as_ref().map(|it| Condition {
+            type_: ADDRESS_ASSIGNED.to_owned(),
+            status: if it.status { "True" } else { "False" }.to_owned(),
+            reason: it.reason.clone(),
+            message: it.message.clone(),
+            last_transition_time: Time(Timestamp::UNIX_EPOCH),
+            observed_generation: None,
+        });
+        self.service.status.get_or_insert_default().conditions = condition.map(|it| vec![it]);
+        let mut written = self.holding(&addresses.iter().map(String::as_str).collect::<Vec<_>>());
+        if gives {
+            written = written.granted(term)
+        }
+        written
     }
 
     /// Sets the creation time, in seconds.

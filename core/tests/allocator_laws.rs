@@ -1,9 +1,10 @@
-//! Laws of `allocate` over random histories: Services come, change and go, pools change, writes are
-//! seen at once, later, or not before the controller restarts.
+//! Laws of `allocate` over random histories: Services come, change and go, pools change, statuses are
+//! overwritten, the controller's writes are seen late, it restarts, and a leader that was paused before
+//! its writes sends them when another one has taken over. More and longer: `hack/soak`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ferrolb_core::allocator::{Allocation, Assignment, Held, LoadBalancers, StatusWrite, allocate};
@@ -32,8 +33,14 @@ enum Step {
     Put(usize, usize),
     Delete(usize),
     Pools(usize),
+    /// Somebody else writes another address (by its last part) into the status of a Service.
+    Overwrite(usize, u8),
     /// The controller starts anew and knows statuses only.
     Restart,
+    /// The leader is paused before its writes, and another one takes over.
+    Pause,
+    /// The leaders that were paused send their writes.
+    Late,
     /// Nothing but a pass.
     Wait,
 }
@@ -56,51 +63,99 @@ fn shape(number: usize, shape: usize) -> ServiceBuilder {
 
 fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
     let step = prop_oneof![
-        6 => (0..6usize, 0..10usize).prop_map(|(number, shape)| Step::Put(number, shape)),
-        1 => (0..6usize).prop_map(Step::Delete),
-        1 => (0..6usize).prop_map(Step::Pools),
+        8 => (0..6usize, 0..10usize).prop_map(|(number, shape)| Step::Put(number, shape)),
+        2 => (0..6usize).prop_map(Step::Delete),
+        2 => (0..6usize).prop_map(Step::Pools),
+        1 => (0..6usize, 0..6u8).prop_map(|(number, address)| Step::Overwrite(number, address)),
         1 => Just(Step::Restart),
-        2 => Just(Step::Wait),
+        2 => Just(Step::Pause),
+        2 => Just(Step::Late),
+        3 => Just(Step::Wait),
     ];
     prop::collection::vec((step, any::<bool>()), 1..40)
 }
 
-/// What the API server holds, and what the controller's store shows of it.
+#[derive(Clone)]
+struct Object {
+    service: ServiceBuilder,
+    version: u32,
+}
+
+struct Sent {
+    number: usize,
+    /// Of the object that the write is for; what changed since refuses it.
+    version: u32,
+    write: StatusWrite,
+    term: i32,
+}
+
+/// What the API server holds, what the leader's store shows of it, and what is on its way.
+#[derive(Default)]
 struct Cluster {
     config: usize,
-    stored: BTreeMap<usize, ServiceBuilder>,
-    seen: BTreeMap<usize, ServiceBuilder>,
+    version: u32,
+    stored: BTreeMap<usize, Object>,
+    seen: BTreeMap<usize, Object>,
     held: Held,
+    term: i32,
+    paused: Vec<Sent>,
 }
 
 impl Cluster {
+    fn store(&mut self, number: usize, service: ServiceBuilder) {
+        self.version += 1;
+        self.stored.insert(number, Object { service, version: self.version });
+    }
+
     fn take(&mut self, step: &Step) {
         match step {
             Step::Put(number, kind) => {
-                let mut put = shape(*number, *kind);
-                // What somebody applies keeps the status.
-                if let Some(before) = self.stored.get(number) {
-                    let lb = before.clone().lb();
-                    let addresses = lb.ingress.addresses().unwrap();
-                    let assignment = lb.recorded_pool.map(|pool| Assignment { addresses, pool });
-                    put = put.written(&StatusWrite { uid: String::new(), assignment });
-                }
-                self.stored.insert(*number, put);
+                let put = match self.stored.get(number) {
+                    None => shape(*number, *kind).uid(&format!("uid-{}", self.version)),
+                    // What somebody applies keeps the status and our annotations.
+                    Some(before) => shape(*number, *kind).with_state_of(&before.service),
+                };
+                self.store(*number, put);
             }
             Step::Delete(number) => {
                 self.stored.remove(number);
             }
             Step::Pools(choice) => self.config = *choice,
-            Step::Restart => {
+            Step::Overwrite(number, address) => {
+                // What we did not give is whatever its status says.
+                let given = |it: &&Object| it.service.clone().lb().grant.is_some();
+                let Some(object) = self.stored.get(number).filter(given) else { return };
+                let service = object.service.clone().holding(&[&format!("10.0.0.{address}")]);
+                self.store(*number, service);
+            }
+            Step::Restart => self.held = Held::default(),
+            Step::Pause => {
+                for (number, write) in self.writes(&self.pass()) {
+                    let version = self.seen[&number].version;
+                    self.paused.push(Sent { number, version, write, term: self.term });
+                }
                 self.held = Held::default();
-                self.catch_up();
+                self.term += 1;
+            }
+            Step::Late => {
+                for sent in std::mem::take(&mut self.paused) {
+                    let Some(object) = self.stored.get(&sent.number) else { continue };
+                    if object.version == sent.version {
+                        let service = object.service.clone().written(&sent.write, sent.term);
+                        self.store(sent.number, service);
+                    }
+                }
             }
             Step::Wait => {}
         }
     }
 
     fn services(&self) -> LoadBalancers {
-        self.seen.values().map(|it| it.clone().lb()).map(|it| (it.key.clone(), it)).collect()
+        self.seen.values().map(|it| it.service.clone().lb()).map(|it| (it.key.clone(), it)).collect()
+    }
+
+    fn pass(&self) -> Allocation {
+        allocate(&config(self.config), &self.services(), &self.held)
     }
 
     /// The store shows everything.
@@ -111,88 +166,141 @@ impl Cluster {
         }
     }
 
-    fn write(&mut self, allocation: &Allocation) {
-        for (number, stored) in &mut self.stored {
-            let key = ServiceKey { namespace: "ns".to_owned(), name: format!("s{number}") };
-            let write = allocation.outcomes.get(&key).and_then(|it| it.write.clone());
-            if let Some(write) = write {
-                *stored = stored.clone().written(&write);
-                self.held.record(key, write);
+    fn writes(&self, allocation: &Allocation) -> Vec<(usize, StatusWrite)> {
+        let of = |number: &usize| Some((*number, allocation.outcomes.get(&key(*number))?.write.clone()?));
+        self.seen.keys().filter_map(of).collect()
+    }
+
+    /// The leader writes; what changed behind its store refuses. Returns who was not written.
+    fn write(&mut self, allocation: &Allocation) -> BTreeSet<ServiceKey> {
+        let mut refused = BTreeSet::new();
+        for (number, write) in self.writes(allocation) {
+            let seen = self.seen[&number].version;
+            if let Some(object) = self.stored.get(&number).filter(|it| it.version == seen) {
+                let service = object.service.clone().written(&write, self.term);
+                self.store(number, service);
+                self.held.record(key(number), write);
+            } else {
+                refused.insert(key(number));
             }
         }
+        refused
     }
 }
 
-fn addresses(allocation: &Allocation, key: &ServiceKey) -> Vec<IpAddr> {
-    let assignment = allocation.outcomes.get(key).and_then(|it| it.assignment.as_ref());
+fn key(number: usize) -> ServiceKey {
+    ServiceKey { namespace: "ns".to_owned(), name: format!("s{number}") }
+}
+
+fn addresses(assignment: Option<&Assignment>) -> Vec<IpAddr> {
     assignment.map(|it| it.addresses.clone()).unwrap_or_default()
+}
+
+fn given(allocation: &Allocation, key: &ServiceKey) -> Vec<IpAddr> {
+    addresses(allocation.outcomes.get(key).and_then(|it| it.assignment.as_ref()))
 }
 
 fn may_share(a: &LoadBalancer, b: &LoadBalancer) -> bool {
     a.sharing.allows(&b.sharing) && a.ports.is_disjoint(&b.ports)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+/// No address twice, except by sharing.
+fn assert_once(
+    services: &LoadBalancers,
+    held: impl Fn(&LoadBalancer) -> Vec<IpAddr>,
+) -> Result<(), TestCaseError> {
+    let services: Vec<&LoadBalancer> = services.values().collect();
+    for (index, a) in services.iter().enumerate() {
+        let own = held(a);
+        for b in &services[index + 1..] {
+            let twice = held(b).iter().any(|address| own.contains(address));
+            prop_assert!(!twice || may_share(a, b), "{} and {}: {own:?}", a.key, b.key);
+        }
+    }
+    Ok(())
+}
 
+proptest! {
     #[test]
     fn laws(history in steps()) {
-        let mut cluster =
-            Cluster { config: 0, stored: BTreeMap::new(), seen: BTreeMap::new(), held: Held::default() };
+        let mut cluster = Cluster::default();
         let mut before: Option<(usize, LoadBalancers, Allocation)> = None;
         for (step, seen_at_once) in &history {
             cluster.take(step);
-            // Creations, changes and deletions are seen; our own writes perhaps not yet.
-            let lagging = cluster.seen.clone();
-            cluster.seen = cluster.stored.clone();
-            if !seen_at_once && matches!(step, Step::Wait | Step::Pools(_)) {
-                cluster.seen = lagging;
-            } else {
+            let lagging = !seen_at_once && matches!(step, Step::Wait | Step::Pools(_) | Step::Late);
+            if !lagging {
                 cluster.catch_up();
             }
             let services = cluster.services();
             let config = config(cluster.config);
-            let allocation = allocate(&config, &services, &cluster.held);
+            let allocation = cluster.pass();
 
-            let keys: Vec<&ServiceKey> = services.keys().collect();
-            for (index, a) in keys.iter().enumerate() {
-                let own = addresses(&allocation, a);
-                for b in &keys[index + 1..] {
-                    let twice = own.iter().any(|address| addresses(&allocation, b).contains(address));
-                    prop_assert!(!twice || may_share(&services[*a], &services[*b]), "{a} and {b}: {own:?}");
+            assert_once(&services, |service| given(&allocation, &service.key))?;
+            let mut used: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
+            for (key, service) in &services {
+                let own = given(&allocation, key);
+                let known = config.pool_with(&own).is_some()
+                    || config.left_out_pool_with(&own, Some("p")).is_some()
+                    || config.left_out_pool_with(&own, Some("q")).is_some();
+                prop_assert!(own.is_empty() || known, "{key} holds {own:?} out of nowhere");
+                prop_assert!(own.is_empty() || service.is_load_balancer);
+                prop_assert!(
+                    !own.is_empty() || !service.is_load_balancer || allocation.outcomes[key].refusal.is_some(),
+                    "{key} has nothing and is not told why"
+                );
+                for address in own {
+                    if let Some(pool) = config.pool_around(address) {
+                        used.entry(pool.name.clone()).or_default().insert(address);
+                    }
                 }
-                for address in &own {
-                    let known = config.pool_with(&own).is_some()
-                        || config.left_out_pool_with(&own, Some("p")).is_some()
-                        || config.left_out_pool_with(&own, Some("q")).is_some();
-                    prop_assert!(known, "{a} holds {address} out of nowhere");
-                }
-                if !own.is_empty() {
-                    prop_assert!(services[*a].is_load_balancer);
-                }
+            }
+            for (name, counters) in &allocation.counters {
+                let recount = used.get(name).map_or(0, |it| i64::try_from(it.len()).unwrap());
+                prop_assert_eq!(counters.assigned(), recount, "{}", name);
+                prop_assert!(counters.v4.available() >= 0 && counters.v6.available() >= 0);
             }
             // Held stays held: nobody who changed nothing loses anything while the pools stay.
             if let Some((pools, earlier, result)) = &before {
                 for (key, service) in earlier {
                     let unchanged = services.get(key).is_some_and(|now| {
-                        LoadBalancer { ingress: now.ingress.clone(), recorded_pool: now.recorded_pool.clone(), ..service.clone() } == *now
+                        let state = now.clone();
+                        LoadBalancer {
+                            ingress: state.ingress,
+                            recorded_pool: state.recorded_pool,
+                            grant: state.grant,
+                            condition: state.condition,
+                            ..service.clone()
+                        } == *now
                     });
                     if *pools == cluster.config && unchanged && !matches!(step, Step::Restart) {
-                        let now = addresses(&allocation, key);
-                        let had = addresses(result, key);
+                        let now = given(&allocation, key);
+                        let had = given(result, key);
                         prop_assert!(had.iter().all(|it| now.contains(it)), "{key}: {had:?} became {now:?}");
                     }
                 }
             }
             cluster.held.accept(&allocation);
-            cluster.write(&allocation);
-            // A second pass on the same view changes nothing more.
-            let again = allocate(&config, &services, &cluster.held);
-            for (key, outcome) in &again.outcomes {
-                prop_assert_eq!(&outcome.write, &None, "{}", key);
-                prop_assert_eq!(&outcome.assignment, &allocation.outcomes[key].assignment, "{}", key);
+            // A second pass on the same view, after the writes, changes nothing more.
+            let refused = cluster.write(&allocation);
+            if !lagging {
+                let again = allocate(&config, &services, &cluster.held);
+                for (key, outcome) in &again.outcomes {
+                    prop_assert_eq!(&outcome.write, &None, "{}", key);
+                    prop_assert_eq!(&outcome.assignment, &allocation.outcomes[key].assignment, "{}", key);
+                }
+                // And the API server holds no address twice, whatever came late.
+                let stored: LoadBalancers = cluster
+                    .stored
+                    .values()
+                    .map(|it| it.service.clone().lb())
+                    .map(|it| (it.key.clone(), it))
+                    .collect();
+                if !config.has_no_pools() {
+                    assert_once(&stored, |service| service.ingress.readable())?;
+                }
             }
-            before = Some((cluster.config, services, allocation));
+            let written = services.into_iter().filter(|(key, _)| !refused.contains(key)).collect();
+            before = Some((cluster.config, written, allocation));
         }
     }
 }

@@ -244,7 +244,7 @@ fn age<K: Clone>(objects: &mut BTreeMap<String, Arc<K>>, metadata: fn(&mut K) ->
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn the_order_of_the_input_does_not_matter(objects in objects(), turn in 0..14usize) {
@@ -299,6 +299,27 @@ proptest! {
         }
     }
 
+    /// Admission denies what compile, with the object as the newest, finds invalid; and nothing else.
+    #[test]
+    fn admission_is_compile(objects in objects(), mut candidate in any_object()) {
+        candidate.metadata().creation_timestamp = None;
+        let resources = with(objects);
+        let (reference, change) = candidate.clone().candidate();
+        let verdict = admit(&resources, change, Operation::Create, NAMESPACE);
+        let mut stored = resources;
+        age(&mut stored.pools, |it| &mut it.metadata);
+        age(&mut stored.bgp_peers, |it| &mut it.metadata);
+        age(&mut stored.communities, |it| &mut it.metadata);
+        age(&mut stored.bgp_advertisements, |it| &mut it.metadata);
+        let found = compile(&candidate.add_to(stored)).diagnostics;
+        let invalid = found.iter().any(|it| it.object == reference && it.severity() == Severity::Invalid);
+        prop_assert_eq!(matches!(verdict, Verdict::Denied { .. }), invalid, "{:?}", verdict);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Whatever text stands in a field, it is judged, and told in a text.
     #[test]
     fn no_text_makes_compile_fail(texts in prop::collection::vec(".*", 12), number in any::<i64>()) {
@@ -331,22 +352,5 @@ proptest! {
         let compiled = compile(&resources);
         prop_assert!(compiled.diagnostics.iter().all(|it| !it.to_string().is_empty() && !it.remedy().is_empty()));
         prop_assert!(!compiled.config.peers().contains_key("p") || text(0).parse::<std::net::IpAddr>().is_ok());
-    }
-
-    /// Admission denies what compile, with the object as the newest, finds invalid; and nothing else.
-    #[test]
-    fn admission_is_compile(objects in objects(), mut candidate in any_object()) {
-        candidate.metadata().creation_timestamp = None;
-        let resources = with(objects);
-        let (reference, change) = candidate.clone().candidate();
-        let verdict = admit(&resources, change, Operation::Create, NAMESPACE);
-        let mut stored = resources;
-        age(&mut stored.pools, |it| &mut it.metadata);
-        age(&mut stored.bgp_peers, |it| &mut it.metadata);
-        age(&mut stored.communities, |it| &mut it.metadata);
-        age(&mut stored.bgp_advertisements, |it| &mut it.metadata);
-        let found = compile(&candidate.add_to(stored)).diagnostics;
-        let invalid = found.iter().any(|it| it.object == reference && it.severity() == Severity::Invalid);
-        prop_assert_eq!(matches!(verdict, Verdict::Denied { .. }), invalid, "{:?}", verdict);
     }
 }

@@ -4,8 +4,10 @@
 //! the first instead of adding an object.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -30,7 +32,9 @@ pub enum EventType {
 }
 
 /// Events that may wait; with more, the API server is in no state to take them anyway.
-const WAITING: usize = 1024;
+const WAITING: usize = 4096;
+/// Events under way at a time.
+const CONCURRENT: usize = 8;
 
 /// Sends Events from a task of its own, so that telling never delays doing.
 #[derive(Clone, Debug)]
@@ -50,14 +54,19 @@ impl EventQueue {
     /// Starts the task. `component` is shown as the events' source, `instance` is the pod or node.
     pub fn start(client: Client, component: &'static str, instance: impl Into<String>) -> Self {
         let (outbox, mut inbox) = mpsc::channel::<Waiting>(WAITING);
-        let mut sink = EventSink::new(client, component, instance);
+        let sink = EventSink::new(client, component, instance);
         tokio::spawn(async move {
-            while let Some(Waiting { about, type_, reason, message }) = inbox.recv().await {
-                if let Err(error) = sink.publish(&about, type_, reason, &message).await {
-                    let cause = crate::log::chain(&error);
-                    tracing::warn!(op = "event", reason, error = cause, "event not sent");
+            let waiting = futures::stream::poll_fn(move |context| inbox.poll_recv(context));
+            let publish = |Waiting { about, type_, reason, message }| {
+                let sink = &sink;
+                async move {
+                    if let Err(error) = sink.publish(&about, type_, reason, &message).await {
+                        let cause = crate::log::chain(&error);
+                        tracing::warn!(op = "event", reason, error = cause, "event not sent");
+                    }
                 }
-            }
+            };
+            waiting.for_each_concurrent(CONCURRENT, publish).await;
         });
         Self { outbox }
     }
@@ -75,11 +84,12 @@ pub struct EventSink {
     client: Client,
     component: &'static str,
     instance: String,
-    recent: HashMap<Key, Recent>,
+    recent: Mutex<HashMap<Key, Recent>>,
 }
 
 type Key = (String, String, String);
 
+#[derive(Clone)]
 struct Recent {
     name: String,
     count: i32,
@@ -89,12 +99,12 @@ struct Recent {
 impl EventSink {
     /// `component` is shown as the event's source, `instance` is the pod or node that reports.
     pub fn new(client: Client, component: &'static str, instance: impl Into<String>) -> Self {
-        Self { client, component, instance: instance.into(), recent: HashMap::new() }
+        Self { client, component, instance: instance.into(), recent: Mutex::default() }
     }
 
     /// Publishes an event about an object.
     pub async fn publish(
-        &mut self,
+        &self,
         about: &ObjectReference,
         type_: EventType,
         reason: &str,
@@ -104,14 +114,14 @@ impl EventSink {
         let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         let key = (about.uid.clone().unwrap_or_default(), reason.to_owned(), message.to_owned());
         let now = Timestamp::now();
-        self.recent.retain(|_, recent| recent.at.elapsed() < REPEAT_WINDOW);
-        if let Some(recent) = self.recent.get_mut(&key) {
+        if let Some(mut recent) = self.recent(&key) {
             let patch = serde_json::json!({"count": recent.count + 1, "lastTimestamp": Time(now)});
             let parameters = PatchParams::default();
             match write::bounded(events.patch(&recent.name, &parameters, &Patch::Merge(patch))).await {
                 Ok(_) => {
                     recent.count += 1;
                     recent.at = Instant::now();
+                    self.remember(key, recent);
                     return Ok(());
                 }
                 // It was deleted or has expired: tell it anew.
@@ -143,10 +153,22 @@ impl EventSink {
             ..Event::default()
         };
         write::create(&events, self.component, &event).await?;
-        if self.recent.len() < REMEMBERED {
-            self.recent.insert(key, Recent { name, count: 1, at: Instant::now() });
-        }
+        self.remember(key, Recent { name, count: 1, at: Instant::now() });
         Ok(())
+    }
+
+    /// The same event, if there was one lately.
+    fn recent(&self, key: &Key) -> Option<Recent> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.retain(|_, it| it.at.elapsed() < REPEAT_WINDOW);
+        recent.get(key).cloned()
+    }
+
+    fn remember(&self, key: Key, event: Recent) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.len() < REMEMBERED || recent.contains_key(&key) {
+            recent.insert(key, event);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! since a change of the lease was *seen*: clocks of two nodes are never compared. The decision is
 //! [`Observed::next_step`], a pure function.
 
+use std::future::Future;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -19,7 +20,7 @@ use crate::shutdown::Shutdown;
 use crate::write::{self, WriteError};
 
 /// Times of the election. A candidate takes over after `duration` without a sign of the holder; a
-/// holder that could not renew for `renew_deadline` stops writing, before anybody takes over.
+/// holder that could not renew for `renew_deadline` stops, before anybody takes over.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// How long the lease lasts after a renewal was seen.
@@ -40,21 +41,39 @@ impl Default for Timing {
     }
 }
 
+/// What is held, since when.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    term: i32,
+    renewed: Instant,
+}
+
 /// Whether this process holds the lease. Ask before every write.
 #[derive(Clone, Debug)]
 pub struct Held {
-    held: watch::Receiver<bool>,
+    hold: watch::Receiver<Option<Hold>>,
+    timing: Timing,
 }
 
 impl Held {
-    /// Whether the lease is held now.
+    /// Whether the lease is held now. A process that was stopped for a while finds out by the clock,
+    /// even before its election goes on.
     pub fn now(&self) -> bool {
-        *self.held.borrow()
+        self.hold.borrow().is_some_and(|hold| hold.renewed.elapsed() < self.timing.renew_deadline)
+    }
+
+    /// The term that is held, if nobody else can take over for at least `time` from now: so what is
+    /// begun now and bounded by less is over before.
+    pub fn covers(&self, time: Duration) -> Option<i32> {
+        let hold = (*self.hold.borrow())?;
+        (hold.renewed.elapsed() + time <= self.timing.duration).then_some(hold.term)
     }
 
     /// Returns when the lease is held.
     pub async fn acquired(&mut self) {
-        if self.held.wait_for(|held| *held).await.is_err() {
+        let deadline = self.timing.renew_deadline;
+        let fresh = |hold: &Option<Hold>| hold.is_some_and(|it| it.renewed.elapsed() < deadline);
+        if self.hold.wait_for(fresh).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -62,14 +81,14 @@ impl Held {
     /// Returns when the lease is not held (any more).
     pub async fn lost(&mut self) {
         // A vanished elector cannot renew: that is a loss as well.
-        let _ = self.held.wait_for(|held| !*held).await;
+        let _ = self.hold.wait_for(Option::is_none).await;
     }
 }
 
 /// A running election.
 #[derive(Debug)]
 pub struct Lease {
-    held: watch::Receiver<bool>,
+    held: Held,
     task: JoinHandle<()>,
 }
 
@@ -84,21 +103,21 @@ impl Lease {
         timing: Timing,
         shutdown: Shutdown,
     ) -> Self {
-        let (sender, held) = watch::channel(false);
+        let (sender, hold) = watch::channel(None);
         let elector = Elector {
             api: Api::namespaced(client, namespace),
             name: name.to_owned(),
             identity: identity.to_owned(),
             timing,
-            held: sender,
+            hold: sender,
         };
         let task = tokio::spawn(elector.run(shutdown));
-        Self { held, task }
+        Self { held: Held { hold, timing }, task }
     }
 
     /// A view of whether the lease is held.
     pub fn held(&self) -> Held {
-        Held { held: self.held.clone() }
+        self.held.clone()
     }
 
     /// Waits until the lease was given back after a shutdown began, so that a successor need not wait
@@ -114,7 +133,7 @@ struct Elector {
     name: String,
     identity: String,
     timing: Timing,
-    held: watch::Sender<bool>,
+    hold: watch::Sender<Option<Hold>>,
 }
 
 impl Elector {
@@ -124,11 +143,11 @@ impl Elector {
         while !shutdown.begun() {
             let attempt_at = Instant::now();
             match self.attempt(&mut observed).await {
-                Ok(true) => {
+                Ok(Some(term)) => {
                     renewed = attempt_at;
-                    self.set(true);
+                    self.set(Some(Hold { term, renewed }));
                 }
-                Ok(false) => self.set(false),
+                Ok(None) => self.set(None),
                 Err(error) => {
                     tracing::debug!(
                         lease = self.name,
@@ -136,7 +155,7 @@ impl Elector {
                         "lease not renewed"
                     );
                     if renewed.elapsed() >= self.timing.renew_deadline {
-                        self.set(false);
+                        self.set(None);
                     }
                 }
             }
@@ -145,8 +164,8 @@ impl Elector {
                 () = shutdown.requested() => break,
             }
         }
-        if *self.held.borrow() {
-            self.set(false);
+        if self.hold.borrow().is_some() {
+            self.set(None);
             let given_back = self.give_back(&observed).await;
             if let Err(error) = given_back {
                 tracing::debug!(lease = self.name, error = crate::log::chain(&error), "lease not given back");
@@ -154,38 +173,44 @@ impl Elector {
         }
     }
 
-    fn set(&self, held: bool) {
-        let changed = self.held.send_if_modified(|current| std::mem::replace(current, held) != held);
-        if changed && held {
+    fn set(&self, hold: Option<Hold>) {
+        let held = hold.is_some();
+        let before = self.hold.send_replace(hold).is_some();
+        if !before && held {
             tracing::info!(event = "leaseAcquired", lease = self.name, "this process is the writer now");
-        } else if changed {
+        } else if before && !held {
             tracing::info!(event = "leaseLost", lease = self.name, "this process is not the writer any more");
         }
     }
 
-    /// One look and, where it is ours to take or renew, one write. True: held.
-    async fn attempt(&self, observed: &mut Observed) -> Result<bool, WriteError> {
-        let current = write::bounded(self.api.get_opt(&self.name)).await?;
+    /// A request that takes so long that the lease would end meanwhile is better begun anew.
+    async fn bounded<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, WriteError> {
+        write::bounded_by(self.timing.renew_deadline / 2, request).await
+    }
+
+    /// One look and, where it is ours to take or renew, one write. Some: the term that is held.
+    async fn attempt(&self, observed: &mut Observed) -> Result<Option<i32>, WriteError> {
+        let current = self.bounded(self.api.get_opt(&self.name)).await?;
         let Some(current) = current else {
             let fresh = self.desired(None);
-            let created = write::bounded(self.api.create(&PostParams::default(), &fresh)).await?;
+            let created = self.bounded(self.api.create(&PostParams::default(), &fresh)).await?;
             observed.see(&created, Instant::now());
-            return Ok(true);
+            return Ok(Some(term(&created)));
         };
         observed.see(&current, Instant::now());
         match observed.next_step(&self.identity, Instant::now()) {
-            Step::Wait => Ok(false),
+            Step::Wait => Ok(None),
             Step::Take | Step::Renew => {
                 let desired = self.desired(Some(&current));
                 let written =
-                    write::bounded(self.api.replace(&self.name, &PostParams::default(), &desired)).await;
+                    self.bounded(self.api.replace(&self.name, &PostParams::default(), &desired)).await;
                 match written {
                     Ok(written) => {
                         observed.see(&written, Instant::now());
-                        Ok(true)
+                        Ok(Some(term(&written)))
                     }
                     // Somebody was faster; look again next time.
-                    Err(error) if error.is_conflict() => Ok(false),
+                    Err(error) if error.is_conflict() => Ok(None),
                     Err(error) => Err(error),
                 }
             }
@@ -220,9 +245,14 @@ impl Elector {
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
         }
-        write::bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
+        self.bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
         Ok(())
     }
+}
+
+/// How often the lease had changed hands when this holder took it.
+fn term(lease: &LeaseObject) -> i32 {
+    lease.spec.as_ref().and_then(|spec| spec.lease_transitions).unwrap_or(0)
 }
 
 /// What was seen of the lease, and when it last changed.
@@ -301,5 +331,22 @@ mod tests {
         assert_eq!(observed.next_step("me", now), Step::Renew);
         observed.see(&lease("2", ""), now);
         assert_eq!(observed.next_step("me", now), Step::Take);
+    }
+
+    #[test]
+    fn a_hold_covers_what_ends_before_anybody_takes_over() {
+        let (sender, hold) = watch::channel(None);
+        let held = Held { hold, timing: Timing::default() };
+        assert!(!held.now() && held.covers(Duration::ZERO).is_none());
+        sender.send_replace(Some(Hold { term: 7, renewed: Instant::now() }));
+        assert!(held.now());
+        assert_eq!(held.covers(Duration::from_secs(5)), Some(7));
+        assert_eq!(held.covers(Duration::from_secs(16)), None);
+        // The process was stopped for a while: the value is as it was, the clock is not.
+        let Some(renewed) = Instant::now().checked_sub(Duration::from_secs(12)) else { return };
+        sender.send_replace(Some(Hold { term: 7, renewed }));
+        assert!(!held.now());
+        assert_eq!(held.covers(Duration::from_secs(1)), Some(7));
+        assert_eq!(held.covers(Duration::from_secs(5)), None);
     }
 }

@@ -18,9 +18,9 @@ pub enum WriteError {
     /// The API server or the way to it failed.
     #[error("the API server refused or failed")]
     Api(#[source] kube::Error),
-    /// No answer within [`TIMEOUT`].
-    #[error("no answer from the API server within {} s", TIMEOUT.as_secs())]
-    Timeout,
+    /// No answer within this time.
+    #[error("no answer from the API server within {} s", .0.as_secs())]
+    Timeout(Duration),
 }
 
 impl WriteError {
@@ -45,9 +45,17 @@ impl WriteError {
 
 /// Bounds any request to the API server in time.
 pub async fn bounded<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, WriteError> {
-    match tokio::time::timeout(TIMEOUT, request).await {
+    bounded_by(TIMEOUT, request).await
+}
+
+/// As [`bounded`], by another limit.
+pub async fn bounded_by<T>(
+    limit: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, WriteError> {
+    match tokio::time::timeout(limit, request).await {
         Ok(answer) => answer.map_err(WriteError::Api),
-        Err(_) => Err(WriteError::Timeout),
+        Err(_) => Err(WriteError::Timeout(limit)),
     }
 }
 
@@ -94,6 +102,22 @@ where
         &Patch::Merge(patch),
     ))
     .await
+}
+
+/// Strategic merge patch of the status subresource, for kinds built into Kubernetes: lists of conditions
+/// merge by their type. Preconditions as for [`merge_status`].
+pub async fn strategic_status<K>(
+    api: &Api<K>,
+    manager: &str,
+    name: &str,
+    patch: &serde_json::Value,
+    limit: Duration,
+) -> Result<K, WriteError>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+    bounded_by(limit, api.patch_status(name, &parameters, &Patch::Strategic(patch))).await
 }
 
 /// Creates an object.

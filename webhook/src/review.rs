@@ -102,11 +102,21 @@ struct Status {
 
 /// A body that is no review: answered with HTTP 400.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NoReview(String);
+pub(crate) struct NoReview {
+    wanted: &'static str,
+    reason: String,
+}
+
+impl NoReview {
+    pub(crate) fn new(wanted: &'static str, reason: String) -> Self {
+        Self { wanted, reason }
+    }
+}
 
 impl fmt::Display for NoReview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not an AdmissionReview: {}", self.0)
+        let article = if self.wanted.starts_with('A') { "an" } else { "a" };
+        write!(f, "not {article} {}: {}", self.wanted, self.reason)
     }
 }
 
@@ -120,13 +130,14 @@ pub(crate) struct Review {
 
 /// Reads a review of a kind.
 pub(crate) fn read<K: Reviewed>(body: &[u8]) -> Result<Review, NoReview> {
-    let question: Question = serde_json::from_slice(body).map_err(|error| NoReview(error.to_string()))?;
-    let request = question.request.ok_or_else(|| NoReview("it has no request".into()))?;
+    let no_review = |reason: String| NoReview::new("AdmissionReview", reason);
+    let question: Question = serde_json::from_slice(body).map_err(|error| no_review(error.to_string()))?;
+    let request = question.request.ok_or_else(|| no_review("it has no request".into()))?;
     let operation = match request.operation.as_str() {
         "CREATE" => Operation::Create,
         "UPDATE" => Operation::Update,
         "DELETE" => Operation::Delete,
-        other => return Err(NoReview(format!("operation {other:?} is not reviewed here"))),
+        other => return Err(no_review(format!("operation {other:?} is not reviewed here"))),
     };
     let (object, old) = match operation {
         Operation::Delete => (request.old_object, None),

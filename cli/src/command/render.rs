@@ -1,13 +1,12 @@
 //! `kubectl ferrolb render`
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use ferrolb_api::v1beta1::MetalLB;
 use ferrolb_api::well_known::{DEFAULT_NAMESPACE, object};
 use ferrolb_operator::image::{self, ImageReference};
-use ferrolb_operator::render::{Object, Observed, Settings, render};
+use ferrolb_operator::render::{Installer, Object, Observed, Settings, render};
 
 use crate::manifest;
 
@@ -29,13 +28,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut metallb = match &args.filename {
-        Some(path) => parse(&read(path)?).with_context(|| format!("in {}", path.display()))?,
+        Some(path) => parse(&super::read(path)?).with_context(|| format!("in {}", path.display()))?,
         None => MetalLB::default(),
     };
     // A uid in the file is of some cluster; whoever applies this to another would own nothing.
     metallb.metadata.uid = None;
     let namespace = args.namespace.clone().or_else(|| metallb.metadata.namespace.clone());
     let settings = Settings {
+        installer: Installer::Operator,
         namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.into()),
         image: args.image.clone(),
         version: ferrolb_operator::VERSION.into(),
@@ -44,15 +44,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         render(&metallb, &settings, &Observed::default()).context("the operator would refuse this")?;
     let documents: Vec<_> = objects.iter().map(|object| (String::new(), Object::to_value(object))).collect();
     manifest::output(None, &documents)
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn parse(text: &str) -> anyhow::Result<MetalLB> {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::Refusal;
-use crate::service::{FamilyError, RequestError, ServiceKey};
-use crate::text::quoted_list;
+use crate::service::{FamilyError, RequestError, ServiceKey, UnknownAnnotation};
+use crate::text::{Quoted, quoted_list};
 
 /// An Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,21 @@ pub enum Event {
     ClusterFamilies(Vec<String>, FamilyError),
     /// It carries an annotation of the deprecated prefix.
     DeprecatedAnnotation(String),
+    /// It carries an annotation of one of our prefixes that nobody reads.
+    UnknownAnnotation(UnknownAnnotation),
+    /// It holds an address that was given to another Service as well, and is not the one to keep it.
+    GivenTwice(Refusal),
+    /// Somebody else wrote its status.
+    Overwritten {
+        /// What was given to it.
+        given: Vec<IpAddr>,
+        /// What the status says.
+        found: Vec<String>,
+        /// Who did, by the name of a field manager.
+        by: Option<String>,
+    },
+    /// Somebody else (by the name of its field manager) insists on writing its status.
+    Contested(String),
 }
 
 impl Event {
@@ -55,6 +70,10 @@ impl Event {
             Self::StatusFamilies(..) => "nolbIPsIPFamily",
             Self::ClusterFamilies(..) => "noclusterIPsIPFamily",
             Self::DeprecatedAnnotation(_) => "deprecatedAnnotation",
+            Self::UnknownAnnotation(_) => "UnknownAnnotation",
+            Self::GivenTwice(_) => "AddressGivenTwice",
+            Self::Overwritten { .. } => "StatusOverwritten",
+            Self::Contested(_) => "StatusContested",
         }
     }
 
@@ -70,7 +89,11 @@ impl Event {
             | Self::NotEnoughClusterIps(_)
             | Self::StatusFamilies(..)
             | Self::ClusterFamilies(..)
-            | Self::DeprecatedAnnotation(_) => true,
+            | Self::DeprecatedAnnotation(_)
+            | Self::UnknownAnnotation(_)
+            | Self::GivenTwice(_)
+            | Self::Overwritten { .. }
+            | Self::Contested(_) => true,
         }
     }
 }
@@ -102,6 +125,26 @@ impl fmt::Display for Event {
                 write!(f, "Failed to retrieve ClusterIPs IPFamily for {} {first}: {error}", quoted_list(ips))
             }
             Self::DeprecatedAnnotation(key) => write!(f, "Service uses deprecated annotation {key}"),
+            Self::UnknownAnnotation(UnknownAnnotation { key, nearest }) => {
+                write!(f, "annotation {key} means nothing, did you mean {nearest}?")
+            }
+            Self::GivenTwice(refusal) => {
+                write!(f, "two controllers gave the same address, this Service has to give it up: {refusal}")
+            }
+            Self::Overwritten { given, found, by } => {
+                write!(f, "status was overwritten with {} by ", quoted_list(found))?;
+                match by {
+                    Some(name) => Quoted(name).fmt(f)?,
+                    None => f.write_str("another writer")?,
+                }
+                write!(f, ", restoring {}", quoted_list(given))
+            }
+            Self::Contested(writer) => write!(
+                f,
+                "status is written by {} again and again, leaving it to them for now: set \
+                 spec.loadBalancerClass so that one load balancer handles the Service",
+                Quoted(writer)
+            ),
         }
     }
 }

@@ -40,6 +40,8 @@ pub enum Refusal {
     /// No single pool contains (and may give) all the addresses. `None` stands for one that could not
     /// be found.
     NotInPool(Vec<Option<IpAddr>>),
+    /// The pool of its one address has none of the other family, which it would prefer to have too.
+    OneFamily(IpAddr),
     /// The pool is not for this Service.
     NotAdmitted(String),
     /// Others have the address, and do not share it with this Service.
@@ -56,6 +58,33 @@ pub enum Refusal {
         /// The address.
         address: IpAddr,
     },
+    /// Somebody else (by the name of its field manager) insists on writing the status.
+    Contested(String),
+}
+
+impl Refusal {
+    /// In one word, for conditions and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NoPools => "NoPools",
+            Self::NoClusterIp => "NoClusterIP",
+            Self::NotEnoughClusterIps => "NotEnoughClusterIPs",
+            Self::ClusterFamilies(_) => "InvalidClusterIPs",
+            Self::Request(_) => "InvalidRequest",
+            Self::RequestedFamilies(_) => "FamilyMismatch",
+            Self::RequestedPool { .. } => "PoolMismatch",
+            Self::Exhausted => "Exhausted",
+            Self::PoolExhausted(_) => "PoolExhausted",
+            Self::NoDualStack(_) => "NoDualStack",
+            Self::UnknownPool(_) => "UnknownPool",
+            Self::NotInPool(_) => "NotInPool",
+            Self::OneFamily(_) => "OneFamily",
+            Self::NotAdmitted(_) => "NotAdmitted",
+            Self::SharingMismatch { .. } => "SharingMismatch",
+            Self::PortConflict { .. } => "PortConflict",
+            Self::Contested(_) => "Contested",
+        }
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -81,6 +110,9 @@ impl fmt::Display for Refusal {
             Self::NoDualStack(pool) => write!(f, "no available IPs in pool {pool} for dual IPFamily"),
             Self::UnknownPool(pool) => write!(f, "unknown pool {}", Quoted(pool)),
             Self::NotInPool(addresses) => write!(f, "{} is not allowed in config", QuotedList(addresses)),
+            Self::OneFamily(address) => {
+                write!(f, "{} is not allowed in config", QuotedList(&[Some(*address), None]))
+            }
             Self::NotAdmitted(pool) => write!(f, "pool {pool} not compatible for ip assignment"),
             Self::SharingMismatch { service, others } => {
                 let others: Vec<String> = others.iter().map(ToString::to_string).collect();
@@ -93,6 +125,7 @@ impl fmt::Display for Refusal {
             Self::PortConflict { port, address } => {
                 write!(f, "port {port} is already in use on \"{address}\"")
             }
+            Self::Contested(writer) => write!(f, "the status is written by {} as well", Quoted(writer)),
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use ferrolb_api::well_known::service_condition;
+
 use super::candidates::{choose, next, not_in_pool};
 use super::sharing::Index;
 use super::{Assignment, Event, Held, Outcome, Refusal, StatusWrite};
 use crate::config::Config;
 use crate::config::ranges::Family;
-use crate::service::{Families, FamilyPolicy, LoadBalancer};
+use crate::service::{AddressAssigned, Families, FamilyPolicy, LoadBalancer};
 
 /// A pass over all Services.
 pub(super) struct Pass<'a> {
@@ -51,24 +53,59 @@ impl<'a> Draft<'a> {
 
     pub(super) fn outcome(self, held: &Held) -> Outcome {
         let Self { service, assignment, refusal, mut events, hands_off, .. } = self;
-        let write = StatusWrite { uid: service.uid.clone(), assignment: assignment.clone() };
-        let done = match held.written(service) {
-            Some(written) => *written == write,
+        let written = held.written(service);
+        let shown = written.map_or(service.condition.as_ref(), |it| it.condition.as_ref());
+        let condition = condition(service, assignment.as_ref(), refusal.as_ref(), shown.is_some());
+        let done = match written {
+            Some(written) => written.assignment == assignment,
             None => {
                 let pool = assignment.as_ref().map(|it| &it.pool);
                 let addresses = assignment.as_ref().map(|it| it.addresses.as_slice()).unwrap_or_default();
                 service.ingress.is_exactly(addresses) && service.recorded_pool.as_ref() == pool
             }
         };
+        let done = done && shown == condition.as_ref();
+        let write = StatusWrite { uid: service.uid.clone(), assignment: assignment.clone(), condition };
         let write = (!done && !hands_off).then_some(write);
         if write.is_some() {
             events.extend(service.deprecated_annotations.iter().cloned().map(Event::DeprecatedAnnotation));
+        }
+        if service.is_load_balancer {
+            events.extend(service.unknown_annotations.iter().cloned().map(Event::UnknownAnnotation));
         }
         Outcome { assignment, refusal, write, events }
     }
 }
 
-/// What a Service holds: what its status says, or what was written and not seen back.
+/// What the condition of a Service is to say. It comes with the first refusal and stays; the status of
+/// one that is simply given what it asks for has nothing but the addresses.
+fn condition(
+    service: &LoadBalancer,
+    assignment: Option<&Assignment>,
+    refusal: Option<&Refusal>,
+    shown: bool,
+) -> Option<AddressAssigned> {
+    if !service.is_load_balancer {
+        return None;
+    }
+    let status = assignment.is_some();
+    match (assignment, refusal) {
+        (_, Some(refusal)) => Some(AddressAssigned {
+            status,
+            reason: refusal.reason().to_owned(),
+            message: refusal.to_string(),
+        }),
+        (Some(assignment), None) if shown => Some(AddressAssigned {
+            status,
+            reason: service_condition::ASSIGNED.to_owned(),
+            message: Event::Assigned(assignment.addresses.clone()).to_string(),
+        }),
+        _ => None,
+    }
+}
+
+/// What a Service holds: what its status says, or what was given to it before somebody else wrote the
+/// status, or what was written and not seen back.
 pub(super) struct Holding {
     texts: Vec<String>,
     recorded: Option<String>,
@@ -82,7 +119,14 @@ impl Holding {
                 recorded: Some(pool.clone()),
             },
             Some(StatusWrite { assignment: None, .. }) => Self { texts: Vec::new(), recorded: None },
-            None => Self { texts: service.ingress.texts(), recorded: service.recorded_pool.clone() },
+            None => {
+                let given = service.grant.as_ref().filter(|_| service.is_overwritten());
+                let texts = given.map_or_else(
+                    || service.ingress.texts(),
+                    |grant| grant.addresses.iter().map(ToString::to_string).collect(),
+                );
+                Self { texts, recorded: service.recorded_pool.clone() }
+            }
         }
     }
 
@@ -109,8 +153,12 @@ impl<'a> Pass<'a> {
         if !service.is_load_balancer {
             return draft;
         }
+        let rival = self.held.rivals.get(&service.key);
+        if let Some(rival) = rival.filter(|rival| rival.insists) {
+            return self.stay_away(draft, &rival.name);
+        }
         if self.config.has_no_pools() {
-            draft.hands_off = holding.recorded.is_none();
+            draft.hands_off = holding.recorded.is_none() && !service.ingress.is_empty();
             return draft.refused(Refusal::NoPools);
         }
         if service.cluster_ips.is_empty() {
@@ -142,9 +190,17 @@ impl<'a> Pass<'a> {
             _ => return draft,
         }
         let addresses = holding.addresses();
+        if self.held.written(service).is_none() && service.is_overwritten() {
+            let found = service.ingress.texts();
+            let by = rival.map(|rival| rival.name.clone());
+            draft.events.push(Event::Overwritten { given: addresses.clone(), found, by });
+        }
         let pool = match self.keep(service, &addresses, holding.recorded.as_deref()) {
             Ok(pool) => pool,
             Err(refusal) => {
+                if self.is_given_twice(service, &addresses) {
+                    draft.events.push(Event::GivenTwice(refusal.clone()));
+                }
                 draft.events.push(Event::Cleared { service: service.key.clone(), refusal });
                 return draft;
             }
@@ -187,6 +243,32 @@ impl<'a> Pass<'a> {
         draft
     }
 
+    /// Leaves a Service to somebody else who insists on writing its status. What was given to it stays
+    /// reserved, and what they wrote is given to nobody.
+    fn stay_away(&mut self, mut draft: Draft<'a>, writer: &str) -> Draft<'a> {
+        let service = draft.service;
+        let given = service.grant.iter().flat_map(|grant| grant.addresses.iter().copied());
+        for address in given.chain(service.ingress.readable()) {
+            if self.index.check(address, service).is_ok() {
+                self.index.claim(address, service);
+            }
+        }
+        draft.hands_off = true;
+        draft.events.push(Event::Contested(writer.to_owned()));
+        draft.refused(Refusal::Contested(writer.to_owned()))
+    }
+
+    /// Whether one of the addresses is held by an assignment of another term, and that is news: a leader
+    /// gave it away that had been succeeded already.
+    fn is_given_twice(&self, service: &LoadBalancer, addresses: &[IpAddr]) -> bool {
+        let Some(grant) = service.grant.as_ref().filter(|_| !service.is_overwritten()) else { return false };
+        let known = self.held.claims.get(&service.key).is_some_and(|claim| {
+            claim.uid == service.uid && addresses.iter().all(|address| claim.addresses.contains(address))
+        });
+        let other_term = |address: &IpAddr| self.index.term(*address).is_some_and(|term| term != grant.term);
+        !known && addresses.iter().any(other_term)
+    }
+
     /// Whether a Service may keep addresses, and which pool they count as being from.
     fn keep(
         &self,
@@ -219,29 +301,35 @@ impl<'a> Pass<'a> {
                 draft.events.push(Event::AssignedAdditional(second));
             }
             None => {
-                let refusal = Refusal::NotInPool(vec![Some(first), None]);
-                draft.events.push(Event::AdditionalFailed(refusal));
+                let refusal = Refusal::OneFamily(first);
+                draft.events.push(Event::AdditionalFailed(refusal.clone()));
+                draft.refusal = Some(refusal);
             }
         }
     }
 
     /// The second half for a Service that holds nothing.
     pub(super) fn allocate(&mut self, draft: &mut Draft<'a>) {
-        match choose(self.config, &self.index, draft.service) {
-            Ok(assignment) => {
-                for address in &assignment.addresses {
-                    self.index.claim(*address, draft.service);
-                }
-                draft.events.push(Event::Assigned(assignment.addresses.clone()));
-                draft.assignment = Some(assignment);
-                draft.refusal = None;
-            }
-            Err(refusal) => {
-                let service = draft.service.key.clone();
-                draft.events.push(Event::AllocationFailed { service, refusal: refusal.clone() });
-                draft.refusal = Some(refusal);
-            }
+        let Ok(assignment) = choose(self.config, &self.index, draft.service) else { return };
+        for address in &assignment.addresses {
+            self.index.claim(*address, draft.service);
         }
+        draft.events.push(Event::Assigned(assignment.addresses.clone()));
+        draft.refusal = match assignment.addresses[..] {
+            [first] if draft.service.families == Ok(Families::Dual) => Some(Refusal::OneFamily(first)),
+            _ => None,
+        };
+        draft.assignment = Some(assignment);
+        draft.next = Next::Nothing;
+    }
+
+    /// Says why a Service still holds nothing, now that everybody else has what they get: so the reason
+    /// is the same on every pass.
+    pub(super) fn explain(&self, draft: &mut Draft<'a>) {
+        let Err(refusal) = choose(self.config, &self.index, draft.service) else { return };
+        let service = draft.service.key.clone();
+        draft.events.push(Event::AllocationFailed { service, refusal: refusal.clone() });
+        draft.refusal = Some(refusal);
     }
 }
 

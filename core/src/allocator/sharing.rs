@@ -1,7 +1,8 @@
 //! Who has which address in the course of a pass, and whether one more Service may have it too.
 //!
 //! Services share an address if they have the same sharing key (value and backends) and no port in
-//! common. Addresses are only ever added during a pass.
+//! common. Addresses are only ever added during a pass. Every question is answered in logarithmic time:
+//! what cannot be given again is kept in runs, which grow together as a pool fills from below.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,21 +18,31 @@ use crate::service::{LoadBalancer, Port, ServiceKey, SharingKey};
 pub(super) struct Index<'a> {
     config: &'a Config,
     uses: BTreeMap<IpAddr, Use<'a>>,
-    /// What cannot be given again, for each pool in force: its used addresses, in runs.
-    taken: BTreeMap<(&'a str, Family), RangeInclusiveSet<u128>>,
-    /// Addresses whose users share them under a key.
-    shareable: BTreeMap<&'a SharingKey, BTreeSet<IpAddr>>,
+    /// What cannot be given again, for each pool in force: its used addresses.
+    taken: BTreeMap<(&'a str, Family), Runs>,
+    /// What Services share under a key.
+    shared: BTreeMap<&'a SharingKey, Shared<'a>>,
 }
+
+type Runs = RangeInclusiveSet<u128>;
 
 struct Use<'a> {
     sharing: &'a SharingKey,
+    term: Option<i32>,
     services: BTreeSet<&'a ServiceKey>,
     ports: BTreeMap<&'a Port, &'a ServiceKey>,
 }
 
+#[derive(Default)]
+struct Shared<'a> {
+    addresses: BTreeSet<IpAddr>,
+    /// Those among them where a port is occupied.
+    occupied: BTreeMap<(&'a Port, Family), Runs>,
+}
+
 impl<'a> Index<'a> {
     pub(super) fn new(config: &'a Config) -> Self {
-        Self { config, uses: BTreeMap::new(), taken: BTreeMap::new(), shareable: BTreeMap::new() }
+        Self { config, uses: BTreeMap::new(), taken: BTreeMap::new(), shared: BTreeMap::new() }
     }
 
     /// All addresses in use.
@@ -55,10 +66,16 @@ impl<'a> Index<'a> {
         }
     }
 
+    /// In which term the address was given to the first of its users.
+    pub(super) fn term(&self, address: IpAddr) -> Option<i32> {
+        self.uses.get(&address)?.term
+    }
+
     /// The Service has the address from now on.
     pub(super) fn claim(&mut self, address: IpAddr, service: &'a LoadBalancer) {
         let used = self.uses.entry(address).or_insert_with(|| Use {
             sharing: &service.sharing,
+            term: service.grant.as_ref().map(|grant| grant.term),
             services: BTreeSet::new(),
             ports: BTreeMap::new(),
         });
@@ -66,23 +83,27 @@ impl<'a> Index<'a> {
         for port in &service.ports {
             used.ports.entry(port).or_insert(&service.key);
         }
-        if !used.sharing.key.is_empty() {
-            self.shareable.entry(used.sharing).or_default().insert(address);
-        }
-        if let Some(pool) = self.config.pool_around(address) {
-            let number = to_number(address);
-            let mut run = number..=number;
-            if pool.avoid_buggy_ips && address.is_ipv4() {
-                // An address that is never given counts as taken once its neighbour is, so that runs
-                // of taken addresses join and the next free one is found at once.
-                match number % 256 {
-                    1 => run = number - 1..=number,
-                    254 => run = number..=number + 1,
-                    _ => {}
-                }
+        let Some(pool) = self.config.pool_around(address) else { return };
+        let family = Family::of(address);
+        let number = to_number(address);
+        let mut run = number..=number;
+        if pool.avoid_buggy_ips && address.is_ipv4() {
+            // An address that is never given counts as taken once its neighbour is, so that runs of
+            // taken addresses join and the next free one is found at once.
+            match number % 256 {
+                1 => run = number - 1..=number,
+                254 => run = number..=number + 1,
+                _ => {}
             }
-            self.taken.entry((&pool.name, Family::of(address))).or_default().insert(run);
         }
+        if !used.sharing.key.is_empty() {
+            let shared = self.shared.entry(used.sharing).or_default();
+            shared.addresses.insert(address);
+            for port in &service.ports {
+                shared.occupied.entry((port, family)).or_default().insert(run.clone());
+            }
+        }
+        self.taken.entry((&pool.name, family)).or_default().insert(run);
     }
 
     /// The lowest address of a range of a pool that nobody has.
@@ -99,7 +120,20 @@ impl<'a> Index<'a> {
 
     /// The lowest address of a range that the Service can share.
     pub(super) fn first_shareable(&self, range: &IpRange, service: &LoadBalancer) -> Option<IpAddr> {
-        let addresses = self.shareable.get(&service.sharing)?;
-        addresses.range(range.first()..=range.last()).copied().find(|it| self.check(*it, service).is_ok())
+        let shared = self.shared.get(&service.sharing)?;
+        let family = range.family();
+        let occupied = |port| shared.occupied.get(&(port, family));
+        let occupied: Vec<&Runs> = service.ports.iter().filter_map(occupied).collect();
+        let mut from = range.first();
+        loop {
+            let candidate = *shared.addresses.range(from..=range.last()).next()?;
+            let number = to_number(candidate);
+            let end_of_run = occupied.iter().filter_map(|runs| Some(*runs.get(&number)?.end())).max();
+            match end_of_run {
+                None => return Some(candidate),
+                Some(end) if end >= to_number(range.last()) => return None,
+                Some(end) => from = from_number(family, end + 1),
+            }
+        }
     }
 }

@@ -6,9 +6,11 @@
 mod one;
 mod pools;
 mod several;
+mod specific;
+mod told;
 
 use ferrolb_api::v1beta1::{IPAddressPool, ServiceAllocation};
-use ferrolb_core::allocator::{Allocation, Held, Outcome, PoolCounters, allocate};
+use ferrolb_core::allocator::{Allocation, Held, LoadBalancers, Outcome, PoolCounters, allocate};
 use ferrolb_core::config::{Config, compile};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::ServiceKey;
@@ -52,22 +54,26 @@ fn buggy(name: &str, entries: &[&str]) -> IPAddressPool {
 struct World {
     services: Vec<ServiceBuilder>,
     held: Held,
+    /// Of the leader that makes the passes.
+    term: i32,
 }
 
 impl World {
     fn with(services: impl IntoIterator<Item = ServiceBuilder>) -> Self {
-        Self { services: services.into_iter().collect(), held: Held::default() }
+        Self { services: services.into_iter().collect(), held: Held::default(), term: 1 }
+    }
+
+    fn lbs(&self) -> LoadBalancers {
+        self.services.iter().map(|it| it.clone().lb()).map(|it| (it.key.clone(), it)).collect()
     }
 
     /// One pass; what it writes is seen by the next.
     fn pass(&mut self, config: &Config) -> Allocation {
-        let services =
-            self.services.iter().map(|it| it.clone().lb()).map(|it| (it.key.clone(), it)).collect();
-        let allocation = allocate(config, &services, &self.held);
+        let allocation = allocate(config, &self.lbs(), &self.held);
         self.held.accept(&allocation);
         for service in &mut self.services {
             if let Some(write) = &allocation.outcomes[&service.clone().lb().key].write {
-                *service = service.clone().written(write);
+                *service = service.clone().written(write, self.term);
             }
         }
         allocation

@@ -11,7 +11,7 @@ use k8s_openapi::api::rbac::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::object::{Kind, Object, Scope};
-use super::{COMPONENTS, Context, labels};
+use super::{COMPONENTS, Context, Installer, labels};
 
 const READ: &[&str] = &["get", "list", "watch"];
 /// Kinds that make up the configuration.
@@ -34,7 +34,10 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
     COMPONENTS
         .iter()
         .flat_map(|component| {
-            let (account, rights) = of_component(component, &context.observed.peer_secrets);
+            let (account, mut rights) = of_component(component, &context.observed.peer_secrets);
+            if context.settings.installer == Installer::Manifest && *component == component::CONTROLLER {
+                rights.own.push(membership_key());
+            }
             // Cluster-scoped names carry the namespace, as in MetalLB: metallb-system:controller.
             let global = format!("{namespace}:{component}");
             account_with_rights(
@@ -110,6 +113,11 @@ fn controller() -> Rights {
     }
 }
 
+/// The controller's pod makes the key where there is no operator.
+fn membership_key() -> PolicyRule {
+    named(rule("", &["secrets"], &["get", "update"]), object::MEMBERLIST_SECRET)
+}
+
 /// A speaker may read the Secrets that BGPPeers name, and no other: the key of the webhook's CA is not
 /// for every node.
 fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
@@ -150,6 +158,15 @@ fn webhook() -> Rights {
                 ),
                 object::WEBHOOK_CONFIGURATION,
             ),
+            // The conversion of BGPPeers.
+            named(
+                rule(
+                    "apiextensions.k8s.io",
+                    &["customresourcedefinitions"],
+                    &["get", "list", "patch", "watch"],
+                ),
+                object::BGP_PEER_CRD,
+            ),
             rule("", &["namespaces", "nodes"], READ),
             rule("networking.k8s.io", &["servicecidrs"], READ),
             token_reviews(),
@@ -176,8 +193,12 @@ fn operator_itself() -> Rights {
         rule(GROUP, &["metallbs/status"], &["patch", "update"]),
         // Where owner references are policed, blocking the owner's deletion needs this.
         rule(GROUP, &["metallbs/finalizers"], &["update"]),
-        // Its own pod, for the image that the operands get too.
-        rule("", &["pods"], &["get"]),
+        // The product's pods, for why they do not start, and its own, for the image that all get.
+        rule("", &["pods"], READ),
+        // Its own namespace, for the Pod Security level.
+        rule("", &["namespaces"], &["get"]),
+        // Why a DaemonSet makes no pods stands in its Events only.
+        rule("", &["events"], &["create", "list", "patch"]),
         new_leases(),
         lease(object::OPERATOR_LEASE),
     ];
@@ -238,11 +259,25 @@ fn account_with_rights(
     ]
 }
 
+/// An account that has rights in one namespace only.
+pub(super) fn namespaced_account(
+    namespace: &str,
+    name: &str,
+    metadata: ObjectMeta,
+    rules: Vec<PolicyRule>,
+) -> Vec<Object> {
+    let names = Names { namespace, account: name, role: name, cluster_role: name };
+    let rights = Rights { cluster: Vec::new(), own: rules };
+    let mut objects = account_with_rights(names, rights, metadata.clone(), metadata);
+    objects.retain(|object| object.kind().scope() == Scope::Namespaced);
+    objects
+}
+
 fn role_ref(kind: &str, name: &str) -> RoleRef {
     RoleRef { api_group: Some(RBAC_GROUP.into()), kind: kind.into(), name: name.into() }
 }
 
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+pub(super) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     PolicyRule {
         api_groups: Some(vec![group.into()]),

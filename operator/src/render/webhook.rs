@@ -7,10 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     WebhookClientConfig,
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
-use k8s_openapi::api::core::v1::{
-    Affinity, PodAffinityTerm, PodAntiAffinity, PodSpec, Secret, Service, ServicePort, ServiceSpec,
-    WeightedPodAffinityTerm,
-};
+use k8s_openapi::api::core::v1::{PodSpec, Secret, Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::{Context, pod, pod_labels, pod_selector};
@@ -41,22 +38,19 @@ const fn reviewed(singular: &'static str, plural: &'static str, version: &'stati
 /// The webhook runs where the controller may: it was part of it in MetalLB.
 pub(super) fn deployment(context: &Context<'_>) -> Deployment {
     let spec = &context.metallb.spec;
-    let container = pod::container(
-        context,
-        pod::Process {
-            name: "webhook-server",
-            command: "/webhook",
-            env: Vec::new(),
-            args: Vec::new(),
-            ports: vec![pod::tcp_port("webhook", port::WEBHOOK)],
-            probe_host: None,
-            capability: None,
-        },
-    );
+    let container = context.container(pod::Process {
+        name: "webhook-server",
+        command: "/webhook",
+        env: Vec::new(),
+        args: Vec::new(),
+        ports: vec![pod::tcp_port("webhook", port::WEBHOOK)],
+        probe_host: None,
+        capability: None,
+    });
     let pod = PodSpec {
         service_account_name: Some(object::WEBHOOK.into()),
         containers: vec![container],
-        affinity: Some(apart()),
+        affinity: Some(pod::apart(component::WEBHOOK)),
         node_selector: pod::linux_nodes(&spec.controller_node_selector),
         tolerations: pod::unless_empty(&spec.controller_tolerations),
         security_context: Some(pod::unprivileged()),
@@ -77,28 +71,10 @@ pub(super) fn deployment(context: &Context<'_>) -> Deployment {
                 }),
             }),
             selector: pod_selector(component::WEBHOOK),
-            template: pod::template(component::WEBHOOK, None, pod),
+            template: pod::template(context, component::WEBHOOK, None, pod),
             ..Default::default()
         },
         status: None,
-    }
-}
-
-/// A preference only: on a single node both replicas run side by side.
-fn apart() -> Affinity {
-    Affinity {
-        pod_anti_affinity: Some(PodAntiAffinity {
-            preferred_during_scheduling_ignored_during_execution: Some(vec![WeightedPodAffinityTerm {
-                weight: 100,
-                pod_affinity_term: PodAffinityTerm {
-                    label_selector: Some(pod_selector(component::WEBHOOK)),
-                    topology_key: "kubernetes.io/hostname".into(),
-                    ..Default::default()
-                },
-            }]),
-            ..Default::default()
-        }),
-        ..Default::default()
     }
 }
 

@@ -119,3 +119,24 @@ async fn who_stalls_loses_the_place() {
         assert_eq!(it.await.unwrap().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
     }
 }
+
+#[tokio::test]
+async fn peers_are_converted_and_too_much_at_once_is_refused() {
+    let ask = async |body: String| {
+        let (router, _) = over(json!([])).await;
+        let request = Request::post("/convert").body(Body::from(body)).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        let status = response.status();
+        (status, to_bytes(response.into_body(), BODY_LIMIT).await.unwrap())
+    };
+    let peer = json!({"apiVersion": "metallb.io/v1beta1", "kind": "BGPPeer", "metadata": {"name": "tor"},
+                      "spec": {"myASN": 1, "peerASN": 2, "peerAddress": "10.0.0.1"}});
+    let review = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+        "request": {"uid": "u", "desiredAPIVersion": "metallb.io/v1beta2", "objects": [peer]}});
+    let (status, body) = ask(review.to_string()).await;
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(answer["response"]["convertedObjects"][0]["spec"]["peerAddress"], "10.0.0.1");
+    assert_eq!(ask("{}".into()).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(ask("x".repeat(BODY_LIMIT + 1)).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+}

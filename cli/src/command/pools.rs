@@ -1,0 +1,93 @@
+//! `kubectl ferrolb pools`
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use ferrolb_api::v1beta1::IPAddressPool;
+use ferrolb_api::well_known::DEFAULT_NAMESPACE;
+use ferrolb_core::allocator::LoadBalancers;
+use ferrolb_core::config::{Config, compile};
+use ferrolb_core::resources::Resources;
+use ferrolb_core::service::LoadBalancer;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+
+use crate::cluster::Access;
+use crate::pools::{Page, answer, detail, summary};
+
+/// Options of the command.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Pool to list the addresses of; default: a line for each pool.
+    #[arg(value_name = "POOL")]
+    pool: Option<String>,
+
+    /// Lines to list at most.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+
+    /// Address to begin the list with.
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<IpAddr>,
+
+    /// Says what the Service in this file would be given, and lists nothing; - is standard input.
+    #[arg(long = "for", value_name = "FILE", conflicts_with_all = ["pool", "from"])]
+    service: Option<PathBuf>,
+
+    /// The controller's --lb-class; default: Services without a class.
+    #[arg(long, value_name = "CLASS")]
+    lb_class: Option<String>,
+
+    /// Namespace of the pools.
+    #[arg(long, short, value_name = "NAME", default_value = DEFAULT_NAMESPACE)]
+    namespace: String,
+
+    #[command(flatten)]
+    access: Access,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let (config, services) = read(args)?;
+    let text = match (&args.service, &args.pool) {
+        (Some(file), _) => {
+            let text = super::read(file)?;
+            let service: Service = serde_saphyr::from_str(&text)
+                .with_context(|| format!("{} holds no Service", file.display()))?;
+            let service = LoadBalancer::new(&service, []);
+            ensure!(
+                service.is_load_balancer,
+                "the Service in {} is not of type LoadBalancer",
+                file.display()
+            );
+            ensure!(
+                service.is_handled_by(args.lb_class.as_deref()),
+                "the Service has loadBalancerClass {}, which this controller leaves to others",
+                service.class.as_deref().unwrap_or("none")
+            );
+            answer(&config, services, service)
+        }
+        (None, Some(name)) => {
+            let pool = config.pools().get(name).with_context(|| match config.left_out_pools().get(name) {
+                Some(_) => {
+                    format!("pool {name} is left out for an error: see kubectl ferrolb lint --cluster")
+                }
+                None => format!("there is no pool {name} in namespace {}", args.namespace),
+            })?;
+            detail(pool, &services, Page { from: args.from, limit: args.limit })
+        }
+        (None, None) => summary(&config, &services),
+    };
+    print!("{text}");
+    Ok(())
+}
+
+fn read(args: &Args) -> anyhow::Result<(Config, LoadBalancers)> {
+    let own = Some(args.namespace.as_str());
+    let pools: Vec<IPAddressPool> = args.access.list("ipaddresspools.v1beta1.metallb.io", own)?;
+    let namespaces: Vec<Namespace> = args.access.list("namespaces", None)?;
+    let services: Vec<Service> = args.access.list("services", None)?;
+    let config = compile(&Resources::default().with_pools(pools).with_namespaces(namespaces)).config;
+    let services = services.iter().map(|service| LoadBalancer::new(service, []));
+    let services = services.filter(|service| service.is_handled_by(args.lb_class.as_deref()));
+    Ok((config, services.map(|service| (service.key.clone(), service)).collect()))
+}

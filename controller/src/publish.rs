@@ -1,0 +1,248 @@
+//! The writes that follow from a pass: Services, pools, the ConfigurationState.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool};
+use ferrolb_api::well_known::{component, configuration_state, field_manager, label};
+use ferrolb_core::allocator::{Allocation, StatusWrite};
+use ferrolb_core::config::Compiled;
+use ferrolb_core::service::ServiceKey;
+use ferrolb_core::status;
+use ferrolb_runtime::keep::{self, Wanted};
+use ferrolb_runtime::lease::Held as LeaseHeld;
+use ferrolb_runtime::log::chain;
+use ferrolb_runtime::write;
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use crate::assumed::version;
+use crate::pool_status::Due;
+use crate::reconcile::{Controller, Lead, RETRY, sooner};
+use crate::reporter::Reporter;
+use crate::states::{is_ours, stale};
+use crate::view::View;
+use crate::writer::{self, Answer};
+
+/// Status writes under way at a time.
+const CONCURRENT_WRITES: usize = 16;
+/// Status writes of one pass. With more to be done, another pass goes first: so what changes meanwhile
+/// need not wait for all of them.
+const BATCH: usize = 512;
+
+impl Controller {
+    pub(crate) async fn write_services(
+        &mut self,
+        lead: &mut Lead,
+        view: &View,
+        allocation: &Allocation,
+        lease: &LeaseHeld,
+    ) -> Option<Duration> {
+        let mut writes: BTreeMap<ServiceKey, StatusWrite> =
+            lead.assumed.in_doubt().map(|(key, write)| (key.clone(), write.clone())).collect();
+        for (key, outcome) in &allocation.outcomes {
+            match &outcome.write {
+                Some(write) => drop(writes.insert(key.clone(), write.clone())),
+                // What is written already is told at once, the rest with its write.
+                None => tell(&mut self.reporter, view, allocation, key),
+            }
+        }
+        let mut next = (writes.len() > BATCH).then_some(Duration::ZERO);
+        let batch: Vec<_> = writes
+            .iter()
+            .filter_map(|(key, write)| {
+                Some((view.services.get(key)?, view.handled.get(key)?, view.seen(key)?.version, write))
+            })
+            .take(BATCH)
+            .collect();
+        let (client, limits, shutdown) = (&self.client, self.limits, &self.shutdown);
+        let assumed = &mut lead.assumed;
+        for (_, decided, version, write) in &batch {
+            assumed.sending(&decided.key, write, *version);
+        }
+        let mut requests = Vec::new();
+        for (service, decided, _, write) in batch {
+            requests.push(async move {
+                let answer = match shutdown.begun() {
+                    true => Answer::NotSent,
+                    false => writer::write(client.clone(), lease, limits, service, decided, write).await,
+                };
+                (&decided.key, answer)
+            });
+        }
+        let mut answers = stream::iter(requests).buffer_unordered(CONCURRENT_WRITES);
+        while let Some((key, answer)) = answers.next().await {
+            match answer {
+                Answer::Done(written) => {
+                    assumed.answered(key, version(written.resource_version().as_deref()));
+                    if let Some(since) = lead.waiting.remove(key) {
+                        self.metrics.latency.observe(since.elapsed().as_secs_f64());
+                    }
+                    tracing::info!(event = "serviceUpdated", service = %key, "updated service object");
+                    tell(&mut self.reporter, view, allocation, key);
+                }
+                // The store will show what came in between, or that the Service is gone.
+                Answer::Failed(error) if error.is_conflict() => {
+                    assumed.conflicted(key);
+                    next = sooner(next, Some(RETRY));
+                }
+                Answer::Failed(error) if error.is_not_found() => assumed.forget(key),
+                Answer::Failed(error) => {
+                    self.metrics.update_errors.inc();
+                    let cause = chain(&error);
+                    tracing::warn!(op = "updateServiceStatus", service = %key, error = cause, "status not written, retrying");
+                    // An error of the server itself leaves open whether it happened.
+                    if error.code().is_some_and(|code| code < 500) {
+                        assumed.not_done(key);
+                    }
+                    next = sooner(next, Some(RETRY));
+                }
+                Answer::NotSent => {
+                    assumed.not_done(key);
+                    next = sooner(next, Some(RETRY));
+                }
+            }
+        }
+        next
+    }
+
+    pub(crate) async fn write_pools(&mut self, lead: &mut Lead, allocation: &Allocation) -> Option<Duration> {
+        let api: Api<IPAddressPool> = Api::namespaced(self.client.clone(), &self.namespace);
+        let mut next = None;
+        let pools = self.stores.pools.list();
+        lead.pools.retain(|name| pools.iter().any(|pool| pool.name_any() == name));
+        for pool in pools {
+            let name = pool.name_any();
+            // A pool that is left out gives nothing.
+            let status = allocation.counters.get(&name).map(|it| it.status()).unwrap_or_default();
+            let shown = version(pool.resource_version().as_deref());
+            match lead.pools.due(&name, pool.status.as_ref(), shown, &status, Instant::now()) {
+                Due::No => continue,
+                Due::In(wait) => {
+                    next = sooner(next, Some(wait));
+                    continue;
+                }
+                Due::Now => {}
+            }
+            let patch = json!({"metadata": {"uid": pool.uid()}, "status": status});
+            match write::merge_status(&api, field_manager::CONTROLLER, &name, &patch).await {
+                Ok(written) => {
+                    let version = version(written.resource_version().as_deref());
+                    lead.pools.note(name, status, version, Instant::now());
+                }
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) => {
+                    self.metrics.update_errors.inc();
+                    let cause = chain(&error);
+                    tracing::warn!(
+                        op = "updatePoolStatus",
+                        pool = name,
+                        error = cause,
+                        "status not written, retrying"
+                    );
+                    next = sooner(next, Some(RETRY));
+                }
+            }
+        }
+        next
+    }
+
+    pub(crate) async fn write_state(&mut self, compiled: &Compiled) -> Option<Duration> {
+        let Some(owner) = self.owner().await else { return Some(RETRY) };
+        let current = self.stores.states.get(&self.namespace, configuration_state::CONTROLLER);
+        let status = status::configuration_state(
+            &compiled.diagnostics,
+            status::concerns_controller,
+            configuration_state::POOL_CONDITION,
+            Time(Timestamp::now()),
+            current.as_ref().and_then(|state| state.status.as_ref()),
+        );
+        let wanted = Wanted {
+            name: configuration_state::CONTROLLER.into(),
+            labels: [(label::COMPONENT_TYPE.into(), component::CONTROLLER.into())].into(),
+            owner: Some(owner),
+            status: json!(status),
+        };
+        let api: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
+        let kept = keep::keep(
+            &api,
+            current.as_deref(),
+            &wanted,
+            field_manager::CONTROLLER,
+            field_manager::POOL_RECONCILER,
+        );
+        match kept.await {
+            Ok(false) => None,
+            Ok(true) => {
+                report(compiled);
+                None
+            }
+            Err(error) => {
+                self.metrics.update_errors.inc();
+                let cause = chain(&error);
+                tracing::warn!(op = "updateConfigurationState", error = cause, "state not written, retrying");
+                Some(RETRY)
+            }
+        }
+    }
+
+    pub(crate) async fn delete_stale_states(&self) -> Option<Duration> {
+        let api: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
+        let mut next = None;
+        for state in stale(self.stores.states.list(), |node| self.stores.nodes.get_global(node).is_some()) {
+            let name = state.name_any();
+            match write::delete(&api, &name, state.uid().as_deref()).await {
+                Ok(()) => tracing::info!(event = "stateDeleted", state = name, "its node is gone"),
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) => {
+                    self.metrics.update_errors.inc();
+                    let cause = chain(&error);
+                    tracing::warn!(
+                        op = "deleteConfigurationState",
+                        error = cause,
+                        "state not deleted, retrying"
+                    );
+                    next = Some(RETRY);
+                }
+            }
+        }
+        next
+    }
+
+    /// This process's own pod, with which its state goes.
+    async fn owner(&mut self) -> Option<OwnerReference> {
+        if self.owner.is_none() {
+            let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+            match write::bounded(pods.get(&self.pod_name)).await {
+                Ok(pod) => {
+                    self.owner = Some(keep::owned_by_pod(&self.pod_name, &pod.uid().unwrap_or_default()));
+                }
+                Err(error) => {
+                    let cause = chain(&error);
+                    tracing::warn!(op = "readOwnPod", pod = self.pod_name, error = cause, "retrying");
+                }
+            }
+        }
+        self.owner.clone()
+    }
+}
+
+fn tell(reporter: &mut Reporter, view: &View, allocation: &Allocation, key: &ServiceKey) {
+    if let (Some(service), Some(outcome)) = (view.services.get(key), allocation.outcomes.get(key)) {
+        reporter.tell(key, service, &outcome.events);
+    }
+}
+
+fn report(compiled: &Compiled) {
+    let mut invalid = compiled.diagnostics.iter().filter(|it| is_ours(it)).peekable();
+    if invalid.peek().is_none() {
+        tracing::info!(event = "config reloaded", "config reloaded");
+    }
+    for finding in invalid {
+        tracing::warn!(op = "configuration", error = %finding, "failed to parse the configuration");
+    }
+}

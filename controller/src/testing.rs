@@ -1,0 +1,3 @@
+//! What tests of the whole process need.
+
+pub(crate) mod api;
