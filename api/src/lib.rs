@@ -4,6 +4,7 @@
 //! The API is MetalLB's (group `metallb.io`, same names, fields, defaults and rules), so that a
 //! MetalLB user changes nothing. This crate decides nothing: it is data and its schema.
 
+pub mod conversion;
 mod crd;
 mod kind;
 mod schema;

@@ -18,7 +18,9 @@ pub use community::{Community, CommunityAlias, CommunitySpec, CommunityStatus};
 pub use configuration_state::{ConfigurationResult, ConfigurationState, ConfigurationStateStatus};
 pub use ip_address_pool::{IPAddressPool, IPAddressPoolSpec, IPAddressPoolStatus, ServiceAllocation};
 pub use l2_advertisement::{L2Advertisement, L2AdvertisementSpec, L2AdvertisementStatus, PreferredNode};
-pub use metallb::{FrrK8sConfig, LogLevel, MetalLB, MetalLBSpec, MetalLBStatus, WorkloadConfig};
+pub use metallb::{
+    ComponentStatus, FrrK8sConfig, LogLevel, MetalLB, MetalLBSpec, MetalLBStatus, WorkloadConfig,
+};
 pub use service_bgp_status::{ServiceBGPStatus, ServiceBGPStatusSpec, ServiceBGPStatusStatus};
 pub use service_l2_status::{
     ServiceL2InterfaceStatus, ServiceL2Status, ServiceL2StatusSpec, ServiceL2StatusStatus,

@@ -22,6 +22,8 @@ pub mod annotation {
     pub const PREFIX: &str = "metallb.io/";
     /// Prefix of the annotations that MetalLB deprecated; still read where the new key is absent.
     pub const DEPRECATED_PREFIX: &str = "metallb.universe.tf/";
+    /// On a BGPPeer read as `v1beta1`: the fields of `v1beta2` that this version has no room for, as JSON.
+    pub const KEPT_FOR_V1BETA2: &str = "ferrolb.io/kept-for-v1beta2";
 }
 
 /// Labels.
@@ -104,6 +106,8 @@ pub mod object {
     pub const CONTROLLER_LEASE: &str = "metallb.io.controller";
     /// The CRD that owns cluster-scoped operands.
     pub const METALLB_CRD: &str = "metallbs.metallb.io";
+    /// The CRD whose versions the webhook converts.
+    pub const BGP_PEER_CRD: &str = "bgppeers.metallb.io";
 }
 
 /// Ports, as in MetalLB 0.16.
@@ -126,7 +130,7 @@ pub mod field_manager {
     pub const CONTROLLER: &str = "metallb-controller";
     /// The speaker, on its status objects.
     pub const SPEAKER: &str = "metallb-speaker";
-    /// The webhook, on `caBundle` alone.
+    /// The webhook, on `caBundle` and the conversion of BGPPeers alone.
     pub const WEBHOOK: &str = "metallb-webhook";
     /// Condition of the controller's ConfigurationState.
     pub const POOL_RECONCILER: &str = "poolReconciler";
@@ -136,6 +140,8 @@ pub mod field_manager {
 
 /// Components that record Events (the column `From` of `kubectl describe`).
 pub mod reporter {
+    /// Events on the MetalLB object.
+    pub const OPERATOR: &str = "metallb-operator";
     /// Events on Services about their addresses.
     pub const CONTROLLER: &str = "metallb-controller";
     /// Events on Services about their announcement.
@@ -195,6 +201,14 @@ pub mod condition {
         pub const APPLY_FAILED: &str = "ApplyFailed";
         /// An operand that is not wanted any more could not be deleted.
         pub const DELETE_FAILED: &str = "DeleteFailed";
+        /// An operand differs in a field that cannot be changed.
+        pub const IMMUTABLE_FIELD: &str = "ImmutableField";
+        /// Somebody undoes what the operator sets, again and again.
+        pub const EDIT_CONFLICT: &str = "EditConflict";
+        /// The namespace's Pod Security level refuses the speakers.
+        pub const POD_SECURITY: &str = "PodSecurityForbids";
+        /// The object asks the operator to leave everything as it is.
+        pub const PAUSED: &str = "Paused";
         /// The operator could not read what operands are made from.
         pub const READ_FAILED: &str = "ReadFailed";
     }

@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::Context;
 
 pub(crate) mod crds;
+pub(crate) mod lint;
+pub(crate) mod package;
 pub(crate) mod pools;
 pub(crate) mod rbac;
 pub(crate) mod render;

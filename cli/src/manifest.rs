@@ -7,7 +7,10 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-const HEADER: &str = "# Made by hack/generate from the Rust types; do not edit.\n";
+use crate::package::File;
+
+/// First line of every generated file that can have a comment.
+pub(crate) const HEADER: &str = "# Made by hack/generate from the Rust types; do not edit.\n";
 
 /// Writes `documents`, each with the name of its file, to standard output or into `directory`.
 pub(crate) fn output(directory: Option<&Path>, documents: &[(String, Value)]) -> anyhow::Result<()> {
@@ -20,6 +23,23 @@ pub(crate) fn output(directory: Option<&Path>, documents: &[(String, Value)]) ->
                 .try_for_each(|(_, document)| write!(stdout, "---\n{}", yaml(document)?).map_err(Into::into))
         }
     }
+}
+
+/// One file with many documents.
+pub(crate) fn stream(documents: &[Value]) -> anyhow::Result<String> {
+    let documents = documents.iter().map(yaml).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(format!("{HEADER}{}", documents.join("---\n")))
+}
+
+/// Writes the files of a package.
+pub(crate) fn write(directory: &Path, files: &[File]) -> anyhow::Result<()> {
+    for file in files {
+        let path = directory.join(&file.path);
+        let parent = path.parent().unwrap_or(directory);
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        std::fs::write(&path, &file.text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn files(directory: &Path, documents: &[(String, Value)]) -> anyhow::Result<()> {
@@ -39,7 +59,8 @@ fn files(directory: &Path, documents: &[(String, Value)]) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn yaml(document: &Value) -> anyhow::Result<String> {
+/// A document as YAML, ending in a line break.
+pub(crate) fn yaml(document: &Value) -> anyhow::Result<String> {
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
     let text = serde_saphyr::to_string_with_options(document, options).context("cannot write YAML")?;
     Ok(if text.ends_with('\n') { text } else { text + "\n" })

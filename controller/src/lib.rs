@@ -18,6 +18,7 @@ mod reconcile;
 mod reporter;
 mod rivals;
 mod run;
+mod states;
 #[cfg(test)]
 mod testing;
 mod view;

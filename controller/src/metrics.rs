@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ferrolb_core::allocator::Allocation;
-use ferrolb_core::config::{Compiled, Severity};
+use ferrolb_core::config::Compiled;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
+
+use crate::states::is_ours;
 
 /// What the controller counts.
 pub(crate) struct Metrics {
@@ -92,7 +94,7 @@ impl Metrics {
 
     /// Shows whether all of the configuration is in force.
     pub(crate) fn show_configuration(&self, compiled: &Compiled) {
-        let invalid = compiled.diagnostics.iter().any(|it| it.severity() == Severity::Invalid);
+        let invalid = compiled.diagnostics.iter().any(is_ours);
         self.config_loaded.set(1);
         self.config_stale.set(invalid.into());
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool};
 use ferrolb_api::well_known::{component, configuration_state, field_manager, label};
 use ferrolb_core::allocator::{Allocation, StatusWrite};
-use ferrolb_core::config::{Compiled, Severity};
+use ferrolb_core::config::Compiled;
 use ferrolb_core::service::ServiceKey;
 use ferrolb_core::status;
 use ferrolb_runtime::keep::{self, Wanted};
@@ -24,6 +24,7 @@ use crate::assumed::version;
 use crate::pool_status::Due;
 use crate::reconcile::{Controller, Lead, RETRY, sooner};
 use crate::reporter::Reporter;
+use crate::states::{is_ours, stale};
 use crate::view::View;
 use crate::writer::{self, Answer};
 
@@ -155,6 +156,7 @@ impl Controller {
         let current = self.stores.states.get(&self.namespace, configuration_state::CONTROLLER);
         let status = status::configuration_state(
             &compiled.diagnostics,
+            status::concerns_controller,
             configuration_state::POOL_CONDITION,
             Time(Timestamp::now()),
             current.as_ref().and_then(|state| state.status.as_ref()),
@@ -188,6 +190,29 @@ impl Controller {
         }
     }
 
+    pub(crate) async fn delete_stale_states(&self) -> Option<Duration> {
+        let api: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
+        let mut next = None;
+        for state in stale(self.stores.states.list(), |node| self.stores.nodes.get_global(node).is_some()) {
+            let name = state.name_any();
+            match write::delete(&api, &name, state.uid().as_deref()).await {
+                Ok(()) => tracing::info!(event = "stateDeleted", state = name, "its node is gone"),
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) => {
+                    self.metrics.update_errors.inc();
+                    let cause = chain(&error);
+                    tracing::warn!(
+                        op = "deleteConfigurationState",
+                        error = cause,
+                        "state not deleted, retrying"
+                    );
+                    next = Some(RETRY);
+                }
+            }
+        }
+        next
+    }
+
     /// This process's own pod, with which its state goes.
     async fn owner(&mut self) -> Option<OwnerReference> {
         if self.owner.is_none() {
@@ -213,7 +238,7 @@ fn tell(reporter: &mut Reporter, view: &View, allocation: &Allocation, key: &Ser
 }
 
 fn report(compiled: &Compiled) {
-    let mut invalid = compiled.diagnostics.iter().filter(|it| it.severity() == Severity::Invalid).peekable();
+    let mut invalid = compiled.diagnostics.iter().filter(|it| is_ours(it)).peekable();
     if invalid.peek().is_none() {
         tracing::info!(event = "config reloaded", "config reloaded");
     }

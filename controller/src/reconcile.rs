@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool, L2Advertisement};
+use ferrolb_api::v1beta1::{
+    BFDProfile, BGPAdvertisement, Community, ConfigurationState, IPAddressPool, L2Advertisement,
+};
+use ferrolb_api::v1beta2::BGPPeer;
 use ferrolb_api::well_known::field_manager;
 use ferrolb_core::allocator::{Allocation, allocate};
 use ferrolb_core::config::{Compiled, compile};
@@ -15,7 +18,7 @@ use ferrolb_runtime::shutdown::Shutdown;
 use ferrolb_runtime::watch::Store;
 use ferrolb_runtime::write;
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client};
 
@@ -40,6 +43,11 @@ pub(crate) struct Stores {
     pub(crate) services: Store<Service>,
     pub(crate) pools: Store<IPAddressPool>,
     pub(crate) l2_advertisements: Store<L2Advertisement>,
+    pub(crate) bgp_advertisements: Store<BGPAdvertisement>,
+    pub(crate) bgp_peers: Store<BGPPeer>,
+    pub(crate) bfd_profiles: Store<BFDProfile>,
+    pub(crate) communities: Store<Community>,
+    pub(crate) nodes: Store<Node>,
     pub(crate) namespaces: Store<Namespace>,
     pub(crate) states: Store<ConfigurationState>,
 }
@@ -158,6 +166,7 @@ impl Controller {
         if lease.covers(self.limits.write).is_some() {
             next = sooner(next, self.write_pools(lead, &allocation).await);
             next = sooner(next, self.write_state(&compiled).await);
+            next = sooner(next, self.delete_stale_states().await);
         }
         sooner(next, lead.rivals.next_change(Instant::now()))
     }
@@ -216,6 +225,11 @@ impl Controller {
         Resources::default()
             .with_pools(self.stores.pools.list())
             .with_l2_advertisements(self.stores.l2_advertisements.list())
+            .with_bgp_advertisements(self.stores.bgp_advertisements.list())
+            .with_bgp_peers(self.stores.bgp_peers.list())
+            .with_bfd_profiles(self.stores.bfd_profiles.list())
+            .with_communities(self.stores.communities.list())
+            .with_nodes(self.stores.nodes.list().iter().map(|node| &**node))
             .with_namespaces(self.stores.namespaces.list().iter().map(|namespace| &**namespace))
     }
 

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use ferrolb_api::well_known::{configuration_state, object};
+use ferrolb_api::well_known::object;
+use ferrolb_core::node;
 use ferrolb_runtime::Process;
 use ferrolb_runtime::lease::{Lease, Timing};
 use ferrolb_runtime::shutdown::Shutdown;
@@ -46,14 +47,17 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
 async fn run_with(args: Args, process: Process, times: Times) -> anyhow::Result<()> {
     let Process { client, namespace, readiness, shutdown, .. } = process.clone();
     let watches = process.watches();
-    let own =
-        watcher::Config::default().fields(&format!("metadata.name={}", configuration_state::CONTROLLER));
     let stores = Stores {
         services: watches.add(Api::all(client.clone())),
         pools: watches.add(Api::namespaced(client.clone(), &namespace)),
         l2_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
+        bgp_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
+        bgp_peers: watches.add(Api::namespaced(client.clone(), &namespace)),
+        bfd_profiles: watches.add(Api::namespaced(client.clone(), &namespace)),
+        communities: watches.add(Api::namespaced(client.clone(), &namespace)),
+        nodes: watches.add_pruned(Api::all(client.clone()), watcher::Config::default(), node::prune),
         namespaces: watches.add(Api::all(client.clone())),
-        states: watches.add_with(Api::namespaced(client.clone(), &namespace), own),
+        states: watches.add(Api::namespaced(client.clone(), &namespace)),
     };
     let metrics = Metrics::register(&process.metrics).context("cannot register metrics")?;
     let reporter = Reporter::start(client.clone(), &args.pod_name);

@@ -6,21 +6,35 @@
 //! Services hold from it are kept and go on being announced.
 
 pub mod advertisements;
+pub mod bfd;
+pub mod bgp_advertisements;
+pub mod communities;
 mod compile;
 mod diagnostic;
+mod lookup;
+mod memory;
+pub mod peers;
 pub mod pools;
 pub mod ranges;
+mod reserved;
 mod selectors;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 pub use self::advertisements::{Interfaces, L2Advertisement};
+pub use self::bfd::BfdProfile;
+pub use self::bgp_advertisements::BgpAdvertisement;
 pub(crate) use self::compile::compile_with_last;
 pub use self::compile::{Compiled, compile};
 pub use self::diagnostic::{
-    AdvertisementProblem, Diagnostic, Kind, Message, ObjectRef, PoolProblem, SelectorField, Severity,
+    AdvertisementProblem, BfdField, BfdProblem, BgpAdvertisementProblem, CommunityProblem,
+    CommunityValueError, Diagnostic, Kind, Message, ObjectRef, PeerProblem, PoolProblem, Reserved,
+    SelectorField, Severity,
 };
+pub use self::memory::Memory;
+pub use self::peers::{Neighbor, Password, Peer, RemoteAs, Timers};
 pub use self::pools::{LeftOutPool, Pool};
 use self::ranges::{Family, IpRange, to_number};
 
@@ -30,9 +44,13 @@ pub struct Config {
     pools: BTreeMap<String, Pool>,
     left_out: BTreeMap<String, LeftOutPool>,
     l2_advertisements: BTreeMap<String, L2Advertisement>,
-    /// Which pool an address is in: (family, first number) of each range → (the range, its pool).
-    by_address: BTreeMap<(Family, u128), (IpRange, String)>,
+    bgp_advertisements: BTreeMap<String, BgpAdvertisement>,
+    peers: BTreeMap<String, Peer>,
+    by_address: ByAddress,
 }
+
+/// Which pool an address is in: (family, first number) of each range → (the range, its pool).
+type ByAddress = BTreeMap<(Family, u128), (IpRange, Arc<str>)>;
 
 impl Config {
     /// The pools in force, by name.
@@ -50,6 +68,16 @@ impl Config {
         &self.l2_advertisements
     }
 
+    /// The BGP advertisements in force, by name.
+    pub fn bgp_advertisements(&self) -> &BTreeMap<String, BgpAdvertisement> {
+        &self.bgp_advertisements
+    }
+
+    /// The BGP peers in force, by name, each with its BFD profile.
+    pub fn peers(&self) -> &BTreeMap<String, Peer> {
+        &self.peers
+    }
+
     /// Whether nobody configured any pool, good or bad.
     pub fn has_no_pools(&self) -> bool {
         self.pools.is_empty() && self.left_out.is_empty()
@@ -60,7 +88,7 @@ impl Config {
     pub fn pool_around(&self, address: IpAddr) -> Option<&Pool> {
         let key = (Family::of(address), to_number(address));
         let (_, (range, pool)) = self.by_address.range(..=key).next_back()?;
-        if range.contains(address) { self.pools.get(pool) } else { None }
+        if range.contains(address) { self.pools.get(&**pool) } else { None }
     }
 
     /// The one pool in force that holds all these addresses and may give them.

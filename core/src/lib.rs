@@ -12,6 +12,7 @@
 pub mod admission;
 pub mod allocator;
 pub mod config;
+mod duration;
 pub mod node;
 pub mod planner;
 pub mod resources;

@@ -1,7 +1,10 @@
 //! What decisions need to know of a Node. Readiness, cordon and taints are no part of it: an API
 //! outage marks every node unready, and addresses must not move for that.
 
+use std::net::IpAddr;
+
 use ferrolb_api::well_known::label;
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as corev1;
 
 use crate::selector::Labels;
@@ -13,6 +16,10 @@ pub struct Node {
     pub labels: Labels,
     /// Whether condition `NetworkUnavailable` is `True` (missing or unknown: usable).
     pub network_unavailable: bool,
+    /// Its own addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Addresses of its Pods.
+    pub pod_cidrs: Vec<IpNet>,
 }
 
 impl Node {
@@ -24,12 +31,32 @@ impl Node {
 
 impl From<&corev1::Node> for Node {
     fn from(node: &corev1::Node) -> Self {
+        let spec = node.spec.as_ref();
+        let pod_cidrs = spec.and_then(|spec| spec.pod_cidrs.as_deref()).unwrap_or_default();
+        let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
         let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
         Self {
             labels: node.metadata.labels.clone().unwrap_or_default(),
             network_unavailable: conditions
                 .into_iter()
                 .any(|condition| condition.type_ == "NetworkUnavailable" && condition.status == "True"),
+            // Host names are listed among the addresses.
+            addresses: addresses.filter_map(|it| it.address.parse().ok()).collect(),
+            pod_cidrs: pod_cidrs.iter().filter_map(|cidr| cidr.parse().ok()).collect(),
         }
+    }
+}
+
+/// Takes out of a Node what [`Node`] does not read, which is most of it.
+pub fn prune(node: &mut corev1::Node) {
+    let pod_cidrs = node.spec.take().and_then(|spec| spec.pod_cidrs);
+    node.spec = Some(corev1::NodeSpec { pod_cidrs, ..Default::default() });
+    if let Some(status) = node.status.take() {
+        let mut conditions = status.conditions;
+        if let Some(conditions) = &mut conditions {
+            conditions.retain(|condition| condition.type_ == "NetworkUnavailable");
+        }
+        let addresses = status.addresses;
+        node.status = Some(corev1::NodeStatus { conditions, addresses, ..Default::default() });
     }
 }

@@ -12,13 +12,18 @@
 //! them, of the pools that are left out for an error ([`Config::pool_holding`]): so an address that is
 //! in use goes on being announced, by the advertisements that name the pool, while its pool is wrong.
 
+mod bgp;
 mod layer2;
 pub mod ownership;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use ferrolb_proto::bgp::AdjRibOut;
+
+pub use self::bgp::{BgpPlan, Conflict};
 pub use self::layer2::{AddressPlan, Layer2Plan};
 use crate::config::{Config, Interfaces};
 use crate::node::Node;
@@ -76,16 +81,67 @@ pub struct ServicePlan {
     pub pool: Option<String>,
     /// What is done by ARP and NDP, or why nothing is.
     pub layer2: Result<Layer2Plan, Withheld>,
+    /// What is done by BGP, or why nothing is.
+    pub bgp: Result<BgpPlan, Withheld>,
+}
+
+/// How addresses are announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// ARP and NDP.
+    Layer2,
+    /// BGP.
+    Bgp,
+}
+
+impl Protocol {
+    /// Its name in Events, logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Layer2 => "layer2",
+            Self::Bgp => "bgp",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl ServicePlan {
-    /// Addresses that this node announces, and where.
+    /// Addresses that this node announces by a protocol.
+    pub fn announced_by(&self, protocol: Protocol) -> BTreeSet<IpAddr> {
+        match protocol {
+            Protocol::Layer2 => self.announced().map(|(address, _)| address).collect(),
+            Protocol::Bgp => self.bgp.as_ref().map(|plan| plan.addresses.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Why an address is not announced by a protocol; none where it is, or is not the Service's.
+    pub fn withheld_from(&self, protocol: Protocol, address: IpAddr) -> Option<&Withheld> {
+        match protocol {
+            Protocol::Layer2 => match &self.layer2 {
+                Err(withheld) => Some(withheld),
+                Ok(plan) => plan.addresses.get(&address)?.decision.as_ref().err(),
+            },
+            Protocol::Bgp => self.bgp.as_ref().err(),
+        }
+    }
+
+    /// Peers that this node announces the Service to, sorted.
+    pub fn bgp_peers(&self) -> impl Iterator<Item = &str> {
+        self.bgp.iter().flat_map(|plan| plan.routes.keys()).map(String::as_str)
+    }
+
+    /// Addresses that this node announces on layer 2, and where.
     pub fn announced(&self) -> impl Iterator<Item = (IpAddr, &Interfaces)> {
         let addresses = self.layer2.iter().flat_map(|plan| plan.addresses.iter());
         addresses.filter_map(|(address, plan)| Some((*address, plan.decision.as_ref().ok()?)))
     }
 
-    /// Why an address, or else the whole Service, is not announced from here.
+    /// Why an address, or else the whole Service, is not announced from here on layer 2.
     pub fn withheld(&self) -> Option<&Withheld> {
         match &self.layer2 {
             Err(withheld) => Some(withheld),
@@ -113,6 +169,14 @@ pub enum Withheld {
     NoServingEndpoints,
     /// No advertisement of its pool is for it and this node.
     NoMatchingAdvertisement,
+    /// No BGP advertisement of its pool is for this node.
+    NodeNotSelected,
+    /// Of the BGP advertisements of its pool for this node none is for it.
+    NoMatchingBgpAdvertisement,
+    /// The BGP advertisements for it contradict each other.
+    ConflictingAdvertisements(Box<Conflict>),
+    /// The BGP advertisements for it name no peer of this node.
+    NoPeer,
     /// It may share its address, and an advertisement selects Services: the two exclude each other.
     SharedIpWithServiceSelector,
     /// This node carries the exclude label.
@@ -135,20 +199,27 @@ pub enum Withheld {
 
 impl Withheld {
     /// The value that logs show and people search for.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self, protocol: Protocol) -> &'static str {
         match self {
+            Self::NoServingEndpoints if protocol == Protocol::Bgp => "noEndpoints",
+            Self::NodeExcluded if protocol == Protocol::Bgp => "nodeLabeledExcludeBalancers",
+            Self::NodeNetworkUnavailable if protocol == Protocol::Bgp => "nodeNetworkUnavailable",
+            Self::NoLocalEndpoints if protocol == Protocol::Bgp => "noLocalEndpoints",
             Self::ServiceDeleted => "serviceDeleted",
             Self::AddressesChanged => "loadBalancerIPChanged",
             Self::NotLoadBalancer => "notLoadBalancer",
             Self::NoIp => "noIPAllocated",
             Self::InvalidIp => "invalidIP",
             Self::NotAllowedByPools => "ipNotAllowed",
-            Self::NoMatchingAdvertisement => "noMatchingAdvertisement",
+            Self::NoMatchingAdvertisement | Self::NoMatchingBgpAdvertisement => "noMatchingAdvertisement",
+            Self::ConflictingAdvertisements(_) => "conflictingAdvertisements",
+            Self::NoPeer => "noPeers",
             Self::SharedIpWithServiceSelector => "sharedIPWithServiceSelector",
             Self::NoServingEndpoints
             | Self::NodeExcluded
             | Self::NodeNetworkUnavailable
             | Self::NoLocalEndpoints
+            | Self::NodeNotSelected
             | Self::NotElected { .. } => "notOwner",
             Self::NoInterface { .. } => "announceFailed",
         }
@@ -166,6 +237,10 @@ impl fmt::Display for Withheld {
             Self::NotAllowedByPools => "no IPAddressPool contains all addresses of the Service",
             Self::NoServingEndpoints => "no endpoint of the Service can serve",
             Self::NoMatchingAdvertisement => "no L2Advertisement is for this pool, Service and node",
+            Self::NodeNotSelected => "no BGPAdvertisement is for this pool and node",
+            Self::NoMatchingBgpAdvertisement => "no BGPAdvertisement is for this pool, Service and node",
+            Self::ConflictingAdvertisements(conflict) => return conflict.fmt(f),
+            Self::NoPeer => "the BGPAdvertisements for this Service name no BGPPeer of this node",
             Self::SharedIpWithServiceSelector => {
                 "the Service may share its address, which excludes advertisements with serviceSelectors"
             }
@@ -192,8 +267,11 @@ pub fn plan_service(input: &PlanInput<'_>, service: &LoadBalancer) -> ServicePla
             service: key,
             pool: Some(pool.to_owned()),
             layer2: layer2::plan(input, service, &addresses, pool),
+            bgp: bgp::plan(input, service, &addresses, pool),
         },
-        Err(withheld) => ServicePlan { service: key, pool: None, layer2: Err(withheld) },
+        Err(withheld) => {
+            ServicePlan { service: key, pool: None, layer2: Err(withheld.clone()), bgp: Err(withheld) }
+        }
     }
 }
 
@@ -217,20 +295,23 @@ fn locate<'a>(config: &'a Config, service: &LoadBalancer) -> Result<(Vec<IpAddr>
 pub struct Announcements {
     /// Addresses it answers for by ARP and NDP.
     pub layer2: OwnedAddresses,
+    /// Routes that it sends its BGP peers, by name of the peer; of the others none.
+    pub bgp: BTreeMap<String, Arc<AdjRibOut>>,
 }
 
 /// Addresses and the interfaces they are answered for on.
 pub type OwnedAddresses = BTreeMap<IpAddr, Interfaces>;
 
 /// Brings the plans of all Services together. An address that several of them share is announced on
-/// the interfaces of all.
-pub fn merge<'a>(plans: impl IntoIterator<Item = &'a ServicePlan>) -> Announcements {
+/// the interfaces of all, a route with the communities of all.
+pub fn merge<'a>(plans: impl IntoIterator<Item = &'a ServicePlan, IntoIter: Clone>) -> Announcements {
+    let plans = plans.into_iter();
     let mut layer2 = OwnedAddresses::new();
-    for (address, interfaces) in plans.into_iter().flat_map(ServicePlan::announced) {
+    for (address, interfaces) in plans.clone().flat_map(ServicePlan::announced) {
         let merged = layer2.remove(&address).unwrap_or_else(Interfaces::none).union(interfaces);
         layer2.insert(address, merged);
     }
-    Announcements { layer2 }
+    Announcements { layer2, bgp: bgp::merge(plans) }
 }
 
 /// An Event that a speaker records on a Service.
@@ -240,8 +321,8 @@ pub enum Event {
     NodeAssigned {
         /// Its name.
         node: String,
-        /// `layer2`
-        protocol: &'static str,
+        /// How.
+        protocol: Protocol,
     },
     /// This node owns an address but cannot announce it.
     AnnounceFailed {
@@ -251,9 +332,6 @@ pub enum Event {
         address: IpAddr,
     },
 }
-
-/// Name of the layer 2 protocols (ARP and NDP) in Events, logs and metrics.
-pub const LAYER2: &str = "layer2";
 
 impl Event {
     /// `reason` of the Event.
@@ -279,7 +357,8 @@ impl fmt::Display for Event {
             Self::AnnounceFailed { node, address } => write!(
                 f,
                 "the interfaces specified by LB IP \"{address}\" doesn't exist in assigned node \"{node}\" with \
-                 protocol \"{LAYER2}\""
+                 protocol \"{}\"",
+                Protocol::Layer2
             ),
         }
     }

@@ -2,11 +2,14 @@
 //! nothing downstream can depend on the order in which objects arrived.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ferrolb_api::v1beta1::{IPAddressPool, L2Advertisement};
+use ferrolb_api::v1beta1::{BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement};
+use ferrolb_api::v1beta2::BGPPeer;
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as corev1;
+use k8s_openapi::api::networking::v1::ServiceCIDR;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::node::Node;
@@ -20,28 +23,60 @@ pub struct Resources {
     pub pools: BTreeMap<String, Arc<IPAddressPool>>,
     /// `L2Advertisement`s of the product's namespace.
     pub l2_advertisements: BTreeMap<String, Arc<L2Advertisement>>,
+    /// `BGPAdvertisement`s of the product's namespace.
+    pub bgp_advertisements: BTreeMap<String, Arc<BGPAdvertisement>>,
+    /// `BGPPeer`s of the product's namespace.
+    pub bgp_peers: BTreeMap<String, Arc<BGPPeer>>,
+    /// `BFDProfile`s of the product's namespace.
+    pub bfd_profiles: BTreeMap<String, Arc<BFDProfile>>,
+    /// `Community` objects of the product's namespace.
+    pub communities: BTreeMap<String, Arc<Community>>,
+    /// Secrets of the product's namespace that peers name, where they are read; none: nobody looked.
+    pub secrets: Option<BTreeMap<String, Arc<corev1::Secret>>>,
     /// Nodes.
     pub nodes: BTreeMap<String, Node>,
     /// Labels of the Namespaces.
     pub namespaces: BTreeMap<String, Labels>,
+    /// Cluster addresses of Services.
+    pub service_cidrs: BTreeSet<IpNet>,
+}
+
+/// A builder for each of our own kinds.
+macro_rules! with {
+    ($($(#[$doc:meta])* $method:ident, $field:ident: $kind:ty;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $method<T: Into<Arc<$kind>>>(mut self, objects: impl IntoIterator<Item = T>) -> Self {
+            self.$field.extend(objects.into_iter().map(Into::into).map(|it| (name(&it.metadata), it)));
+            self
+        }
+    )*};
 }
 
 impl Resources {
-    /// Adds pools; a later one replaces an earlier one of the same name.
-    #[must_use]
-    pub fn with_pools<T: Into<Arc<IPAddressPool>>>(mut self, pools: impl IntoIterator<Item = T>) -> Self {
-        self.pools.extend(pools.into_iter().map(Into::into).map(|pool| (name(&pool.metadata), pool)));
-        self
+    with! {
+        /// Adds pools; a later one replaces an earlier one of the same name.
+        with_pools, pools: IPAddressPool;
+        /// Adds L2 advertisements; a later one replaces an earlier one of the same name.
+        with_l2_advertisements, l2_advertisements: L2Advertisement;
+        /// Adds BGP advertisements; a later one replaces an earlier one of the same name.
+        with_bgp_advertisements, bgp_advertisements: BGPAdvertisement;
+        /// Adds BGP peers; a later one replaces an earlier one of the same name.
+        with_bgp_peers, bgp_peers: BGPPeer;
+        /// Adds BFD profiles; a later one replaces an earlier one of the same name.
+        with_bfd_profiles, bfd_profiles: BFDProfile;
+        /// Adds communities; a later one replaces an earlier one of the same name.
+        with_communities, communities: Community;
     }
 
-    /// Adds L2 advertisements; a later one replaces an earlier one of the same name.
+    /// Adds Secrets; from now on those that are not there are missing.
     #[must_use]
-    pub fn with_l2_advertisements<T: Into<Arc<L2Advertisement>>>(
+    pub fn with_secrets<T: Into<Arc<corev1::Secret>>>(
         mut self,
-        advertisements: impl IntoIterator<Item = T>,
+        secrets: impl IntoIterator<Item = T>,
     ) -> Self {
-        let named = advertisements.into_iter().map(Into::into).map(|it| (name(&it.metadata), it));
-        self.l2_advertisements.extend(named);
+        let named = secrets.into_iter().map(Into::into).map(|it| (name(&it.metadata), it));
+        self.secrets.get_or_insert_default().extend(named);
         self
     }
 
@@ -63,6 +98,17 @@ impl Resources {
         for namespace in namespaces {
             let metadata = &namespace.borrow().metadata;
             self.namespaces.insert(name(metadata), metadata.labels.clone().unwrap_or_default());
+        }
+        self
+    }
+
+    /// Adds cluster addresses of Services.
+    #[must_use]
+    pub fn with_service_cidrs<T: Borrow<ServiceCIDR>>(mut self, cidrs: impl IntoIterator<Item = T>) -> Self {
+        for object in cidrs {
+            let texts = object.borrow().spec.as_ref().and_then(|spec| spec.cidrs.as_deref());
+            self.service_cidrs
+                .extend(texts.unwrap_or_default().iter().filter_map(|it| it.parse::<IpNet>().ok()));
         }
         self
     }

@@ -64,6 +64,16 @@ impl Selector {
     }
 }
 
+impl Selector {
+    /// A label that every selected object has, and the values one of which it has: where to look first.
+    pub(crate) fn needed_label(&self) -> Option<(&str, &BTreeSet<String>)> {
+        self.requirements.iter().find_map(|requirement| match &requirement.condition {
+            Condition::In(values) => Some((requirement.key.as_str(), values)),
+            Condition::NotIn(_) | Condition::Exists | Condition::DoesNotExist => None,
+        })
+    }
+}
+
 impl Requirement {
     fn parse(expression: &LabelSelectorRequirement) -> Result<Self, SelectorError> {
         let values = expression.values.as_deref().unwrap_or_default();

@@ -1,15 +1,17 @@
 //! What the product says of itself in the cluster, as values: the desired status of
-//! `ConfigurationState` and `ServiceL2Status`. Time is an argument, and moves only with a transition.
+//! `ConfigurationState`, `ServiceL2Status` and `ServiceBGPStatus`. Time is an argument, and moves only
+//! with a transition.
 
 use std::fmt::Write;
 
 use ferrolb_api::v1beta1::{
-    ConfigurationResult, ConfigurationStateStatus, ServiceL2InterfaceStatus, ServiceL2StatusStatus,
+    ConfigurationResult, ConfigurationStateStatus, ServiceBGPStatusStatus, ServiceL2InterfaceStatus,
+    ServiceL2StatusStatus,
 };
 use ferrolb_api::well_known::configuration_state::{CONFIGURATION_ERROR, RECONCILED};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::config::{Diagnostic, Interfaces, Severity};
+use crate::config::{Diagnostic, Interfaces, Kind};
 use crate::planner::ServicePlan;
 
 /// The API server refuses longer messages of conditions.
@@ -17,18 +19,19 @@ const MESSAGE_LIMIT: usize = 32768;
 
 /// The status of a process that compiled the configuration and found this.
 ///
-/// `Invalid` while an object is left out; the message then has one line (or more) for each finding.
-/// What is merely unresolved does not make the configuration invalid: the message of the condition
-/// tells, the summary stays empty.
+/// `Invalid` while something is left out that the process is in charge of; the message then has one line (or
+/// more) for each such finding. Everything else does not make the configuration invalid: the message of the
+/// condition tells, the summary stays empty.
 pub fn configuration_state(
     diagnostics: &[Diagnostic],
+    in_charge: impl Fn(&Diagnostic) -> bool,
     condition_type: &str,
     now: Time,
     previous: Option<&ConfigurationStateStatus>,
 ) -> ConfigurationStateStatus {
-    let errors = texts(diagnostics, |severity| severity == Severity::Invalid);
+    let errors = texts(diagnostics.iter().filter(|it| it.leaves_out() && in_charge(it)));
     let valid = errors.is_empty();
-    let message = if valid { texts(diagnostics, |_| true) } else { format!("configuration error: {errors}") };
+    let message = if valid { texts(diagnostics) } else { format!("configuration error: {errors}") };
     let message = truncate(message);
     let status = if valid { "True" } else { "False" };
     let before = previous.and_then(|it| it.conditions.iter().find(|it| it.type_ == condition_type));
@@ -50,9 +53,15 @@ pub fn configuration_state(
     }
 }
 
-fn texts(diagnostics: &[Diagnostic], wanted: impl Fn(Severity) -> bool) -> String {
+/// Whether the controller is in charge of what a finding is about: it gives addresses, speakers announce
+/// them.
+pub fn concerns_controller(diagnostic: &Diagnostic) -> bool {
+    matches!(diagnostic.object.kind, Kind::IpAddressPool | Kind::Community)
+}
+
+fn texts<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> String {
     let mut out = String::new();
-    for diagnostic in diagnostics.iter().filter(|it| wanted(it.severity())) {
+    for diagnostic in diagnostics {
         let separator = if out.is_empty() { "" } else { "\n" };
         // Writing to a String cannot fail.
         let _ = write!(out, "{separator}{diagnostic}");
@@ -69,7 +78,18 @@ fn truncate(mut message: String) -> String {
     message
 }
 
-/// What the speaker of a node says of a Service: nothing unless it announces it.
+/// To whom the speaker of a node announces a Service by BGP: nothing where it is nobody.
+pub fn service_bgp_status(plan: &ServicePlan, node: &str) -> Option<ServiceBGPStatusStatus> {
+    let peers: Vec<String> = plan.bgp_peers().map(ToOwned::to_owned).collect();
+    (!peers.is_empty()).then(|| ServiceBGPStatusStatus {
+        node: Some(node.to_owned()),
+        service_name: Some(plan.service.name.clone()),
+        service_namespace: Some(plan.service.namespace.clone()),
+        peers,
+    })
+}
+
+/// What the speaker of a node says of a Service on layer 2: nothing unless it announces it.
 pub fn service_l2_status(plan: &ServicePlan, node: &str) -> Option<ServiceL2StatusStatus> {
     let announced: Vec<&Interfaces> = plan.announced().map(|(_, interfaces)| interfaces).collect();
     let (first, rest) = announced.split_first()?;

@@ -1,5 +1,7 @@
 //! Builders of Kubernetes objects for tests, here and in the shells.
 
+mod bgp;
+
 use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec, L2Advertisement, L2AdvertisementSpec};
 use ferrolb_api::well_known::annotation::{ALLOCATED_FROM_POOL, ALLOCATION};
 use ferrolb_api::well_known::service_condition::ADDRESS_ASSIGNED;
@@ -10,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 use k8s_openapi::jiff::Timestamp;
 
+pub use self::bgp::{bfd_profile, bgp_advertisement, bgp_peer, community, peer_spec, peer_with, secret};
 use crate::allocator::StatusWrite;
 use crate::selector::Labels;
 use crate::service::{Grant, LoadBalancer};

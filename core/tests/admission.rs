@@ -4,10 +4,13 @@
 
 use std::sync::Arc;
 
-use ferrolb_api::v1beta1::{IPAddressPool, L2AdvertisementSpec};
+use ferrolb_api::v1beta1::{
+    BFDProfileSpec, BGPAdvertisementSpec, IPAddressPool, IPAddressPoolStatus, L2AdvertisementSpec,
+};
 use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
 use ferrolb_core::resources::Resources;
-use ferrolb_core::testing::{l2_advertisement, pool};
+use ferrolb_core::testing::{bfd_profile, bgp_advertisement, bgp_peer, community, l2_advertisement, pool};
+use k8s_openapi::api::core::v1::SecretReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
@@ -105,7 +108,10 @@ fn only_in_our_namespace() {
     let mut stray = pool("p", &["1.2.3.0/24"]);
     stray.metadata.namespace = Some("default".to_owned());
     assert_eq!(judge(&Resources::default(), stray.clone(), Operation::Create), denied(message));
-    assert_eq!(judge(&Resources::default(), stray, Operation::Update), allowed());
+    let warning = r#"IPAddressPool "p" is not in force: it is not in namespace metallb-system"#;
+    let warned = Verdict::Allowed { warnings: vec![warning.to_owned()] };
+    assert_eq!(judge(&Resources::default(), stray.clone(), Operation::Update), warned);
+    assert_eq!(judge(&Resources::default(), stray, Operation::Delete), allowed());
 }
 
 #[test]
@@ -121,4 +127,138 @@ fn dangling_references_are_a_warning() {
         }
     );
     assert_eq!(judge_ad(&stored, &["p", "p"]), denied(r#"duplicate definition of ipAddressPools "p""#));
+}
+
+/// A candidate of our namespace.
+macro_rules! candidate {
+    ($kind:ident, $object:expr) => {{
+        let mut object = $object;
+        object.metadata.namespace = Some(NAMESPACE.to_owned());
+        Candidate::$kind(Arc::new(object))
+    }};
+}
+
+fn warned(texts: &[&str]) -> Verdict {
+    Verdict::Allowed { warnings: texts.iter().map(|text| (*text).to_owned()).collect() }
+}
+
+/// Two pools, a BGP advertisement of `pool` with an alias to `peer`, which has a BFD profile.
+fn bgp_cluster() -> Resources {
+    let mut peer = bgp_peer("peer", "1.2.3.4");
+    peer.spec.bfd_profile = Some("fast".to_owned());
+    let ad = BGPAdvertisementSpec {
+        aggregation_length: 24,
+        ip_address_pools: vec!["pool".to_owned()],
+        communities: vec!["alias".to_owned()],
+        peers: vec!["peer".to_owned()],
+        ..Default::default()
+    };
+    Resources::default()
+        .with_pools([here(pool("pool", &["10.0.0.0/24"]))])
+        .with_bgp_peers([peer])
+        .with_bfd_profiles([bfd_profile("fast", BFDProfileSpec::default())])
+        .with_communities([community("c", &[("alias", "1:2")])])
+        .with_bgp_advertisements([bgp_advertisement("ad", ad)])
+}
+
+#[test]
+fn every_kind_is_judged() {
+    let stored = bgp_cluster();
+    let create = |candidate| admit(&stored, candidate, Operation::Create, NAMESPACE);
+    assert_eq!(create(candidate!(BgpPeer, bgp_peer("new", "1.2.3.5"))), allowed());
+    let mut deprecated = bgp_peer("new", "1.2.3.5");
+    deprecated.spec.disable_mp = true;
+    let text = "disable mp is deprecated and has no effect since it's the default behavior now";
+    assert_eq!(create(candidate!(BgpPeer, deprecated)), warned(&[text]));
+    let mut early = bgp_peer("new", "1.2.3.5");
+    early.spec.bfd_profile = Some("later".to_owned());
+    early.spec.password_secret = Some(SecretReference { name: Some("later".to_owned()), namespace: None });
+    assert_eq!(
+        create(candidate!(BgpPeer, early)),
+        warned(&[
+            "peer new referencing non existing bfd profile later",
+            "BGPPeer \"new\": this version runs no BFD yet, the session goes without",
+        ]),
+        "objects may come in any order"
+    );
+    assert_eq!(
+        create(candidate!(BgpPeer, bgp_peer("new", "1.1.1"))),
+        denied("parsing peer new invalid BGPPeer address \"1.1.1\"")
+    );
+    assert_eq!(
+        create(candidate!(BgpPeer, bgp_peer("new", "1.2.3.4"))),
+        denied(r#"peer 1.2.3.4 already exists: BGPPeer "new" and BGPPeer "peer" select the same node"#)
+    );
+    assert_eq!(create(candidate!(Community, community("d", &[("other", "1:2")]))), allowed());
+    assert_eq!(
+        create(candidate!(Community, community("d", &[("alias", "1:2")]))),
+        denied(r#"duplicate definition of community "alias""#)
+    );
+    let profile = |interval| BFDProfileSpec { receive_interval: Some(interval), ..Default::default() };
+    assert_eq!(create(candidate!(BfdProfile, bfd_profile("slow", profile(1000)))), allowed());
+    assert_eq!(
+        create(candidate!(BfdProfile, bfd_profile("slow", profile(1)))),
+        denied(
+            "parsing bfd profile slow: invalid value 1, must be in 10-60000 range\ninvalid receive interval value"
+        )
+    );
+    let later = BGPAdvertisementSpec { communities: vec!["later".to_owned()], ..Default::default() };
+    assert_eq!(
+        create(candidate!(BgpAdvertisement, bgp_advertisement("new", later))),
+        warned(&["invalid community format: later\ninvalid community \"later\" in BGP advertisement"])
+    );
+    let long = BGPAdvertisementSpec { aggregation_length: 33, ..Default::default() };
+    assert_eq!(
+        create(candidate!(BgpAdvertisement, bgp_advertisement("new", long))),
+        denied("invalid aggregation length 33 for IPv4")
+    );
+    let mut stray = bgp_peer("new", "1.2.3.5");
+    stray.metadata.namespace = Some("default".to_owned());
+    stray.spec.disable_mp = true;
+    let refused = denied("resource must be created in metallb-system namespace");
+    assert_eq!(create(Candidate::BgpPeer(Arc::new(stray))), refused, "disableMP does not pass by");
+}
+
+#[test]
+fn a_change_that_harms_others_is_a_warning() {
+    let stored = bgp_cluster();
+    let judge = |candidate, operation| admit(&stored, candidate, operation, NAMESPACE);
+    assert_eq!(
+        judge(candidate!(IpAddressPool, pool("pool", &["10.0.0.0/28"])), Operation::Update),
+        warned(&[
+            "invalid aggregation length 24: prefix 28 in this pool is more specific than the aggregation \
+                  length for addresses 10.0.0.0/28 (BGPAdvertisement \"ad\")"
+        ])
+    );
+    assert_eq!(
+        judge(candidate!(IpAddressPool, pool("pool", &["10.0.0.0/23"])), Operation::Update),
+        allowed()
+    );
+    assert_eq!(
+        judge(candidate!(Community, community("c", &[])), Operation::Update),
+        warned(&["invalid community format: alias\ninvalid community \"alias\" in BGP advertisement"])
+    );
+    assert_eq!(
+        judge(candidate!(Community, community("c", &[])), Operation::Delete),
+        warned(&["invalid community format: alias\ninvalid community \"alias\" in BGP advertisement"])
+    );
+    assert_eq!(
+        judge(candidate!(BgpPeer, bgp_peer("peer", "1.2.3.4")), Operation::Delete),
+        warned(&[r#"BGPAdvertisement "ad" refers to BGPPeer "peer", which does not exist"#])
+    );
+    assert_eq!(
+        judge(candidate!(BfdProfile, bfd_profile("fast", BFDProfileSpec::default())), Operation::Delete),
+        denied("failed to delete BFDProfile fast, used by BGPPeer peer")
+    );
+    let unused = bfd_profile("unused", BFDProfileSpec::default());
+    assert_eq!(judge(candidate!(BfdProfile, unused), Operation::Delete), allowed());
+    let mut used = pool("pool", &["10.0.0.0/24"]);
+    used.status = Some(IPAddressPoolStatus { assigned_ipv4: 3, ..Default::default() });
+    assert_eq!(
+        judge(candidate!(IpAddressPool, used), Operation::Delete),
+        warned(&[
+            r#"IPAddressPool "pool" is in use: Services lose the addresses that they hold from it (3)"#,
+            r#"BGPAdvertisement "ad" refers to IPAddressPool "pool", which does not exist"#,
+        ])
+    );
 }

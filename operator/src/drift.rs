@@ -8,9 +8,13 @@
 //! (defaults, a revision, a CA bundle, status) therefore costs one apply that changes nothing, never a
 //! loop, and at rest nothing is sent.
 
+mod fights;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+
+pub use fights::Fights;
 
 use crate::render::{Kind, Object, ObjectKey, Scope};
 

@@ -9,11 +9,16 @@
 
 pub mod drift;
 pub mod image;
+mod managers;
+mod memberlist;
+mod metrics;
 mod platform;
 mod reconcile;
 pub mod render;
 mod run;
 pub mod status;
+mod verify;
+mod write;
 
 pub use run::{Args, run};
 

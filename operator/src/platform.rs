@@ -1,40 +1,41 @@
 //! The cluster as the operator reads and writes it. All of the operator's I/O is here; nothing is
 //! decided.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus};
-use ferrolb_api::well_known::{field_manager, object};
+use ferrolb_api::v1beta2::{BGPPeer, BGPPeerSpec};
+use ferrolb_api::well_known::{field_manager, label, object};
 use ferrolb_runtime::Process;
 use ferrolb_runtime::log::chain;
 use ferrolb_runtime::watch::{Store, Watched, Watches};
 use ferrolb_runtime::write::{self, WriteError};
-use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
-use rand::Rng;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::drift::Live;
-use crate::render::{Kind, ObjectKey, for_each_kind, owned_labels};
+use crate::memberlist::key_in;
+use crate::render::{Kind, ObjectKey, for_each_kind, manager, owned_labels};
 
-/// Length of a membership key, as in MetalLB.
-const KEY_BYTES: usize = 128;
-
-/// The operator's view of the cluster: the `MetalLB` objects of its namespace and everything that
-/// carries its labels.
+/// The operator's view of the cluster: the `MetalLB` objects of its namespace, the Secrets that BGPPeers
+/// name, and everything that carries its labels.
 pub(crate) struct Platform {
     client: Client,
     namespace: String,
     metallbs: Store<MetalLB>,
+    peers: Store<BGPPeer>,
+    pods: Store<Pod>,
     operands: Vec<(Kind, Box<dyn Snapshot>)>,
 }
 
@@ -81,6 +82,22 @@ macro_rules! access {
                 }
             }
 
+            /// An object as it is now, with who manages which of its fields.
+            pub(crate) async fn get(&self, key: &ObjectKey) -> Result<Option<Value>, WriteError> {
+                let (client, namespace) = (self.client.clone(), &self.namespace);
+                match key.kind {
+                    $(Kind::$kind => get(api!($scope, $kind, client, namespace), key).await,)*
+                }
+            }
+
+            /// Makes the operator the manager of fields that others set.
+            pub(crate) async fn take_over(&self, key: &ObjectKey, patch: &Value) -> Result<(), WriteError> {
+                let (client, namespace) = (self.client.clone(), &self.namespace);
+                match key.kind {
+                    $(Kind::$kind => merge(api!($scope, $kind, client, namespace), key, patch).await,)*
+                }
+            }
+
             /// Deletes an operand, unless another of the same name took its place.
             pub(crate) async fn delete(&self, key: &ObjectKey, uid: &str) -> Result<(), WriteError> {
                 let (client, namespace) = (self.client.clone(), &self.namespace);
@@ -104,6 +121,17 @@ where
     Ok(Live::new(to_value(&answer)))
 }
 
+async fn get<K>(api: Api<K>, key: &ObjectKey) -> Result<Option<Value>, WriteError>
+where
+    K: Watched + Serialize,
+{
+    Ok(write::bounded(api.get_opt(&key.name)).await?.map(|object| to_value(&object)))
+}
+
+async fn merge<K: Watched>(api: Api<K>, key: &ObjectKey, patch: &Value) -> Result<(), WriteError> {
+    write::bounded(api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
+}
+
 #[expect(clippy::expect_used, reason = "what was just read from JSON is JSON")]
 fn to_value(object: &(impl Serialize + Debug)) -> Value {
     serde_json::to_value(object).expect("a Kubernetes object is JSON")
@@ -116,6 +144,20 @@ impl Platform {
             client: process.client.clone(),
             namespace: process.namespace.clone(),
             metallbs: watches.add(Api::namespaced(process.client.clone(), &process.namespace)),
+            peers: watches.add_pruned(
+                Api::namespaced(process.client.clone(), &process.namespace),
+                watcher::Config::default(),
+                |peer| {
+                    // Nothing else is looked at, least of all passwords.
+                    let password_secret = peer.spec.password_secret.take();
+                    peer.spec = BGPPeerSpec { password_secret, ..BGPPeerSpec::default() };
+                    peer.metadata.annotations = None;
+                },
+            ),
+            pods: watches.add_with(
+                Api::namespaced(process.client.clone(), &process.namespace),
+                watcher::Config::default().labels(&format!("{}={}", label::APP, label::APP_VALUE)),
+            ),
             operands: watch_operands(process, watches),
         }
     }
@@ -123,6 +165,32 @@ impl Platform {
     /// The one object that is honoured.
     pub(crate) fn metallb(&self) -> Option<Arc<MetalLB>> {
         self.metallbs.get(&self.namespace, object::METALLB)
+    }
+
+    /// The Secrets that BGPPeers name.
+    pub(crate) fn peer_secrets(&self) -> BTreeSet<String> {
+        let peers = self.peers.list();
+        let names = peers.iter().filter_map(|peer| peer.spec.password_secret.as_ref()?.name.clone());
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// The product's pods.
+    pub(crate) fn pods(&self) -> Vec<Arc<Pod>> {
+        self.pods.list()
+    }
+
+    /// Pod Security level that the namespace enforces, if it names one.
+    pub(crate) async fn pod_security(&self) -> Result<Option<String>, WriteError> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let namespace = write::bounded(namespaces.get(&self.namespace)).await?;
+        Ok(namespace.labels().get(manager::POD_SECURITY_ENFORCE).cloned())
+    }
+
+    /// Events about a DaemonSet of the product.
+    pub(crate) async fn events_of(&self, daemon_set: &str) -> Result<Vec<Event>, WriteError> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
+        let fields = format!("involvedObject.kind=DaemonSet,involvedObject.name={daemon_set}");
+        Ok(write::bounded(events.list(&ListParams::default().fields(&fields))).await?.items)
     }
 
     /// Every object that carries the operator's labels.
@@ -140,6 +208,24 @@ impl Platform {
     pub(crate) async fn crd_uid(&self) -> Result<Option<String>, WriteError> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         Ok(write::bounded(crds.get(object::METALLB_CRD)).await?.metadata.uid)
+    }
+
+    /// Takes our webhook out of the conversion of BGPPeers, in the name of its field manager, if it is
+    /// there: whoever asks for the older version would wait for it.
+    pub(crate) async fn release_conversion(&self) -> Result<bool, WriteError> {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let Some(crd) = write::bounded(crds.get_opt(object::BGP_PEER_CRD)).await? else { return Ok(false) };
+        let webhook = crd.spec.conversion.and_then(|conversion| conversion.webhook);
+        let service = webhook.and_then(|webhook| webhook.client_config).and_then(|config| config.service);
+        if !service.is_some_and(|it| it.namespace == self.namespace && it.name == object::WEBHOOK_SERVICE) {
+            return Ok(false);
+        }
+        let nothing = json!({
+            "apiVersion": CustomResourceDefinition::api_version(&()),
+            "kind": CustomResourceDefinition::kind(&()),
+            "metadata": {"name": object::BGP_PEER_CRD, "uid": crd.metadata.uid},
+        });
+        write::apply(&crds, field_manager::WEBHOOK, object::BGP_PEER_CRD, &nothing).await.map(|_| true)
     }
 
     /// The membership key that is in its Secret already, with or without the operator's labels.
@@ -178,44 +264,5 @@ pub(crate) fn explain(error: &WriteError) -> String {
     match error {
         WriteError::Api(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
         other => chain(other),
-    }
-}
-
-/// The key in a membership Secret.
-pub(crate) fn key_in(secret: Secret) -> Option<String> {
-    let ByteString(key) = secret.data?.remove(object::MEMBERLIST_SECRET_KEY)?;
-    String::from_utf8(key).ok().filter(|key| !key.is_empty())
-}
-
-/// A fresh membership key, as text.
-pub(crate) fn new_memberlist_key() -> String {
-    let mut bytes = vec![0; KEY_BYTES];
-    rand::rng().fill_bytes(&mut bytes);
-    // Kubernetes' own encoding of bytes in JSON: base64.
-    to_value(&ByteString(bytes)).as_str().unwrap_or_default().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_text_of_full_length_and_differ() {
-        let key = new_memberlist_key();
-        assert_eq!(key.len(), KEY_BYTES.div_ceil(3) * 4);
-        assert!(key.is_ascii());
-        assert_ne!(key, new_memberlist_key());
-    }
-
-    #[test]
-    fn a_key_is_read_from_its_secret_unless_it_is_empty() {
-        let secret = |name: &str, key: &str| Secret {
-            data: Some(BTreeMap::from([(name.into(), ByteString(key.into()))])),
-            ..Default::default()
-        };
-        assert_eq!(key_in(secret("secretkey", "abc")), Some("abc".into()));
-        assert_eq!(key_in(secret("secretkey", "")), None);
-        assert_eq!(key_in(secret("other", "abc")), None);
-        assert_eq!(key_in(Secret::default()), None);
     }
 }

@@ -2,30 +2,37 @@
 
 use std::collections::BTreeMap;
 
-use ferrolb_api::v1beta1::MetalLB;
-use ferrolb_api::well_known::object;
+use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus};
+use ferrolb_api::well_known::{component, condition, object};
+use ferrolb_runtime::event::{EventQueue, EventType};
 use ferrolb_runtime::lease::Held;
 use ferrolb_runtime::write::WriteError;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::drift::{self, Cause, Live, Memory, Plan};
-use crate::platform::{Platform, explain, key_in, new_memberlist_key};
-use crate::render::{Kind, ObjectKey, Observed, Settings, render};
-use crate::status::{Problem, Workloads, status};
+use crate::drift::{self, Fights, Live, Memory};
+use crate::memberlist::{key_in, new_key};
+use crate::metrics::Metrics;
+use crate::platform::{Platform, explain};
+use crate::render::{Kind, ObjectKey, Observed, Settings, manager, render};
+use crate::status::{Problem, Rollout, Workloads, refusal, rollouts, status, transition};
 
 /// What the operator keeps from pass to pass.
 pub(crate) struct Reconciler {
-    platform: Platform,
+    pub(crate) platform: Platform,
     settings: Settings,
-    held: Held,
-    memory: Memory,
+    pub(crate) held: Held,
+    pub(crate) memory: Memory,
     /// Uid of the CRD, as long as the object with the first uid lives.
     crd_uid: Option<(String, String)>,
     /// The last problem that was logged.
     told: Option<Problem>,
+    pub(crate) fights: Fights,
+    events: EventQueue,
+    pub(crate) metrics: Metrics,
 }
 
 /// Whether the next pass waits for a change.
@@ -38,8 +45,24 @@ pub(crate) enum Next {
 }
 
 impl Reconciler {
-    pub(crate) fn new(platform: Platform, settings: Settings, held: Held) -> Self {
-        Self { platform, settings, held, memory: Memory::default(), crd_uid: None, told: None }
+    pub(crate) fn new(
+        platform: Platform,
+        settings: Settings,
+        held: Held,
+        events: EventQueue,
+        metrics: Metrics,
+    ) -> Self {
+        Self {
+            platform,
+            settings,
+            held,
+            memory: Memory::default(),
+            crd_uid: None,
+            told: None,
+            fights: Fights::default(),
+            events,
+            metrics,
+        }
     }
 
     /// Before the first pass as the writer: another may have written until now.
@@ -62,26 +85,83 @@ impl Reconciler {
     async fn pass_without_object(&mut self, live: &BTreeMap<ObjectKey, Live>) -> Next {
         self.memory.forget();
         let plan = drift::plan_without_owner(live); // pure
-        let problem = self.write(plan, live).await; // client
+        let mut problem = self.write(plan, live, None).await; // client
+        let webhook = ObjectKey { kind: Kind::Deployment, name: object::WEBHOOK.into() };
+        if problem.is_none() && !live.contains_key(&webhook) && self.held.now() {
+            problem = self.release_conversion().await; // client
+        }
+        self.metrics.nothing();
+        self.metrics.pass(problem.is_none());
         self.tell(problem.clone());
         if problem.is_some() { Next::Retry } else { Next::OnChange }
     }
 
-    async fn pass_for(&mut self, metallb: &MetalLB, live: BTreeMap<ObjectKey, Live>) -> Next {
-        let problem = match self.observe(metallb, &live).await {
-            // client
-            Err(problem) => Some(problem),
-            Ok(observed) => match render(metallb, &self.settings, &observed) {
-                // pure
-                Err(refusal) => Some(Problem::Refused(refusal)),
-                Ok(desired) => {
-                    let plan = drift::plan(&desired, &live, &self.memory); // pure
-                    self.write(plan, &live).await // client
-                }
-            },
-        };
-        let retry = problem.as_ref().is_some_and(|problem| !matches!(problem, Problem::Refused(_)));
+    async fn release_conversion(&self) -> Option<Problem> {
+        match self.platform.release_conversion().await {
+            Ok(false) => None,
+            Ok(true) => {
+                tracing::info!(
+                    event = "conversionReleased",
+                    "the webhook is gone, BGPPeers convert without it"
+                );
+                None
+            }
+            Err(error) => Some(Problem::Conversion { error: explain(&error) }),
+        }
+    }
 
+    async fn pass_for(&mut self, metallb: &MetalLB, live: BTreeMap<ObjectKey, Live>) -> Next {
+        let problem =
+            if metallb.spec.paused == Some(true) { None } else { self.install(metallb, &live).await };
+        let rollouts = self.rollouts(&live);
+        let problem = match problem {
+            None => self.refused_pods(&rollouts).await, // client
+            some => some,
+        };
+        // Why pods are missing is not watched.
+        let retry = problem.as_ref().is_some_and(|problem| !matches!(problem, Problem::Refused(_)))
+            || rollouts.iter().any(|rollout| rollout.lacks_pods);
+        let status = status(metallb, &rollouts, problem.as_ref(), Timestamp::now()); // pure
+        self.metrics.pass(problem.is_none());
+        self.metrics.state(&rollouts, degraded(status.as_ref().or(metallb.status.as_ref())));
+        self.tell(problem);
+        let Some(status) = status.filter(|_| self.held.now()) else {
+            return if retry { Next::Retry } else { Next::OnChange };
+        };
+        match self.platform.write_status(metallb, &status).await {
+            // client
+            Ok(()) => {
+                for told in transition::events(metallb.status.as_ref(), &status) {
+                    self.events.send(metallb.object_ref(&()), told.type_, told.reason, told.message);
+                }
+                if retry { Next::Retry } else { Next::OnChange }
+            }
+            Err(error) => {
+                tracing::warn!(op = "writeStatus", error = explain(&error), "status not written");
+                Next::Retry
+            }
+        }
+    }
+
+    /// Makes what is there what the object asks for.
+    async fn install(&mut self, metallb: &MetalLB, live: &BTreeMap<ObjectKey, Live>) -> Option<Problem> {
+        let observed = match self.observe(metallb, live).await {
+            // client
+            Ok(observed) => observed,
+            Err(problem) => return Some(problem),
+        };
+        match render(metallb, &self.settings, &observed) {
+            // pure
+            Err(refusal) => Some(Problem::Refused(refusal)),
+            Ok(desired) => {
+                let plan = drift::plan(&desired, live, &self.memory); // pure
+                self.write(plan, live, Some(metallb)).await // client
+            }
+        }
+    }
+
+    /// How far the workloads are, by the newest that is known of each.
+    fn rollouts(&self, live: &BTreeMap<ObjectKey, Live>) -> [Rollout; 3] {
         let newest = |kind: Kind, name: &str| {
             let key = ObjectKey { kind, name: name.into() };
             self.memory.newest(&key, live.get(&key)).map(|live| live.object().clone())
@@ -94,19 +174,48 @@ impl Reconciler {
             webhook: webhook.as_ref(),
             speaker: speaker.as_ref(),
         };
-        let status = status(metallb, workloads, problem.as_ref(), Timestamp::now()); // pure
-        self.tell(problem);
-        let Some(status) = status.filter(|_| self.held.now()) else {
-            return if retry { Next::Retry } else { Next::OnChange };
+        rollouts(workloads, &self.platform.pods()) // pure
+    }
+
+    /// Where pods of the speakers are missing: why. A DaemonSet itself does not say.
+    async fn refused_pods(&self, rollouts: &[Rollout]) -> Option<Problem> {
+        let speaker =
+            rollouts.iter().find(|rollout| rollout.name() == object::SPEAKER && rollout.lacks_pods)?;
+        let failed = |what| move |error: WriteError| Problem::Read { what, error: explain(&error) };
+        let level = match self.platform.pod_security().await.map_err(failed("the namespace of the operator"))
+        {
+            Ok(level) => level,
+            Err(problem) => return Some(problem),
         };
-        match self.platform.write_status(metallb, &status).await {
-            // client
-            Ok(()) if !retry => Next::OnChange,
-            Ok(()) => Next::Retry,
-            Err(error) => {
-                tracing::warn!(op = "writeStatus", error = explain(&error), "status not written");
-                Next::Retry
+        if let Some(level) = level.filter(|level| level != manager::POD_SECURITY_LEVEL) {
+            return Some(Problem::PodSecurity { namespace: self.settings.namespace.clone(), level });
+        }
+        match self.platform.events_of(speaker.name()).await.map_err(failed("the Events of the speakers")) {
+            Ok(events) => {
+                refusal(&events, &self.platform.pods(), component::SPEAKER).map(|error| Problem::Pods {
+                    object: ObjectKey { kind: Kind::DaemonSet, name: object::SPEAKER.into() },
+                    error,
+                })
             }
+            Err(problem) => Some(problem),
+        }
+    }
+
+    /// Namespace of the operator and its operands.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.settings.namespace
+    }
+
+    /// Tells something of the operator's work where people look for it.
+    pub(crate) fn event(
+        &self,
+        metallb: Option<&MetalLB>,
+        type_: EventType,
+        reason: &'static str,
+        text: String,
+    ) {
+        if let Some(metallb) = metallb {
+            self.events.send(metallb.object_ref(&()), type_, reason, text);
         }
     }
 
@@ -133,45 +242,11 @@ impl Reconciler {
             Some(known) => known,
             None => {
                 let stored = self.platform.memberlist_key().await;
-                stored.map_err(failed("the Secret metallb-memberlist"))?.unwrap_or_else(new_memberlist_key)
+                stored.map_err(failed("the Secret metallb-memberlist"))?.unwrap_or_else(new_key)
             }
         };
-        Ok(Observed { crd_uid, memberlist_key: Some(memberlist_key) })
-    }
-
-    /// Writes the plan: applies first, then deletes. The first problem is returned; objects after one
-    /// that the API server refused are still written, but not after one that got no answer.
-    async fn write(&mut self, plan: Plan, live: &BTreeMap<ObjectKey, Live>) -> Option<Problem> {
-        let mut first = None;
-        for (key, desired, cause) in plan.apply {
-            if !self.held.now() {
-                return first;
-            }
-            match self.platform.apply(&key, &desired).await {
-                Ok(result) => {
-                    let before = live.get(&key);
-                    tell_applied(&key, cause, before, &result);
-                    self.memory.remember(key, desired, before, result);
-                }
-                Err(error) => {
-                    let unanswered = error.code().is_none();
-                    first.get_or_insert(Problem::Apply { object: key, error: explain(&error) });
-                    if unanswered {
-                        return first;
-                    }
-                }
-            }
-        }
-        for (key, uid) in plan.delete {
-            if first.is_some() || !self.held.now() {
-                return first;
-            }
-            match self.platform.delete(&key, &uid).await {
-                Ok(()) => tracing::info!(event = "operandDeleted", object = %key, "not wanted, deleted"),
-                Err(error) => first = Some(Problem::Delete { object: key, error: explain(&error) }),
-            }
-        }
-        first
+        let peer_secrets = self.platform.peer_secrets();
+        Ok(Observed { crd_uid, memberlist_key: Some(memberlist_key), peer_secrets })
     }
 
     /// Logs a problem once, and that it is over.
@@ -190,20 +265,11 @@ impl Reconciler {
     }
 }
 
-fn tell_applied(key: &ObjectKey, cause: Cause, before: Option<&Live>, after: &Live) {
-    if before.is_some_and(|before| before.is_like(after)) {
-        tracing::debug!(op = "apply", object = %key, "as it should be already");
-        return;
-    }
-    match cause {
-        Cause::New | Cause::Changed => tracing::info!(event = "operandApplied", object = %key, "applied"),
-        Cause::Deleted => {
-            tracing::info!(event = "operandRepaired", object = %key, "somebody deleted it, made again");
-        }
-        Cause::Edited => {
-            tracing::info!(event = "operandRepaired", object = %key, "somebody edited it, restored");
-        }
-    }
+/// The reason of the Degraded condition, while it holds.
+fn degraded(status: Option<&MetalLBStatus>) -> Option<&str> {
+    let conditions = status?.conditions.iter();
+    let mut held = conditions.filter(|it| it.type_ == condition::DEGRADED && it.status == "True");
+    held.next().map(|condition| condition.reason.as_str())
 }
 
 fn read<K: DeserializeOwned>(object: Option<Value>) -> Option<K> {

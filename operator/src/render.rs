@@ -5,18 +5,22 @@
 //! same list drives apply, drift repair and pruning; the operator's own rights are the union of what
 //! the list grants ([`rbac::operator`]). Labels tell the operator's objects from everybody else's.
 
+mod budget;
 mod controller;
+pub mod manager;
 mod object;
 mod pod;
 pub mod rbac;
 mod speaker;
+mod validate;
+pub mod verifier;
 mod webhook;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ferrolb_api::v1beta1::MetalLB;
 use ferrolb_api::well_known::{self, component, label};
-use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::api::core::v1::Container;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::core::Resource;
 
@@ -25,9 +29,21 @@ pub use object::{Kind, Object, ObjectKey, Scope};
 
 use crate::image::ImageReference;
 
+/// Who installs the operands and keeps them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Installer {
+    /// The operator: it finds its objects by their labels, and makes the membership key.
+    Operator,
+    /// Somebody with a file. Nobody repairs or prunes what is installed, so nothing carries the
+    /// operator's labels; a key cannot stand in a file, so the controller's pod makes it in the cluster.
+    Manifest,
+}
+
 /// What is the same for every `MetalLB` object of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// Who installs.
+    pub installer: Installer,
     /// Namespace of the operator and of its operands.
     pub namespace: String,
     /// The one image of all processes.
@@ -45,6 +61,8 @@ pub struct Observed {
     /// Key of the speakers' membership traffic. Without one its Secret is not rendered: keys are made
     /// where randomness is, and never change.
     pub memberlist_key: Option<String>,
+    /// Secrets that BGPPeers name: what speakers may read.
+    pub peer_secrets: BTreeSet<String>,
 }
 
 /// Which BGP implementation was asked for.
@@ -94,16 +112,21 @@ pub enum Refusal {
     /// The API server would refuse the pods.
     #[error("{0} effect must be NoExecute when tolerationSeconds is set")]
     TolerationSeconds(&'static str),
+    /// The same.
+    #[error("{0} {1} set with invalid weight for preferred scheduling term")]
+    AffinityWeight(&'static str, &'static str),
+    /// What is to be blocked is no prefix.
+    #[error("invalid CIDR {0} in AlwaysBlock")]
+    AlwaysBlock(String),
 }
 
 /// All operands of `metallb`, in the order in which they are applied.
 pub fn render(metallb: &MetalLB, settings: &Settings, observed: &Observed) -> Result<Vec<Object>, Refusal> {
-    Backend::of(metallb)?;
-    check_tolerations("SpeakerToleration", &metallb.spec.speaker_tolerations)?;
-    check_tolerations("ControllerToleration", &metallb.spec.controller_tolerations)?;
+    validate::check(metallb)?;
     let context = Context { metallb, settings, observed };
     let mut objects = rbac::operands(&context);
     objects.extend(speaker::configuration(&context));
+    objects.extend(budget::budgets(&context));
     objects.extend([
         webhook::certificate(&context).into(),
         webhook::service(&context).into(),
@@ -121,11 +144,6 @@ pub fn owned_labels(namespace: &str) -> BTreeMap<String, String> {
     labels([(label::MANAGED_BY, label::MANAGED_BY_OPERATOR), (label::INSTANCE, namespace)])
 }
 
-fn check_tolerations(list: &'static str, tolerations: &[Toleration]) -> Result<(), Refusal> {
-    let refused = |t: &Toleration| t.toleration_seconds.is_some() && t.effect.as_deref() != Some("NoExecute");
-    if tolerations.iter().any(refused) { Err(Refusal::TolerationSeconds(list)) } else { Ok(()) }
-}
-
 fn labels<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
@@ -138,6 +156,11 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The container of a process, with the image and the log level of all.
+    fn container(&self, process: pod::Process<'_>) -> Container {
+        pod::container(&self.settings.image, self.metallb.spec.log_level.unwrap_or_default(), process)
+    }
+
     /// Metadata of a namespaced operand: owned by the `MetalLB` object.
     fn namespaced(&self, name: &str, component: &str) -> ObjectMeta {
         let owner = self.metallb.metadata.uid.as_ref().map(|uid| OwnerReference {
@@ -168,8 +191,10 @@ impl Context<'_> {
     }
 
     fn metadata(&self, name: &str, component: &str, owner: Option<OwnerReference>) -> ObjectMeta {
-        let mut labels = owned_labels(&self.settings.namespace);
-        labels.extend(pod_labels(component));
+        let mut labels = pod_labels(component);
+        if self.settings.installer == Installer::Operator {
+            labels.extend(owned_labels(&self.settings.namespace));
+        }
         labels.insert(label::VERSION.into(), self.settings.version.clone());
         ObjectMeta {
             name: Some(name.into()),

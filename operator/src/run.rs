@@ -10,19 +10,21 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use ferrolb_api::well_known::object;
+use ferrolb_api::well_known::{object, reporter};
+use ferrolb_runtime::event::EventQueue;
 use ferrolb_runtime::lease::{Held, Lease, Timing};
 use ferrolb_runtime::log::chain;
 use ferrolb_runtime::watch::Changed;
 use ferrolb_runtime::{CommonArgs, Process, Shutdown};
 
 use crate::image::ImageReference;
+use crate::memberlist;
+use crate::metrics::Metrics;
 use crate::platform::Platform;
 use crate::reconcile::{Next, Reconciler};
-use crate::render::Settings;
+use crate::render::{Installer, Settings, manager};
+use crate::verify;
 
-/// Name of the operator's container.
-const CONTAINER: &str = "manager";
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -40,6 +42,16 @@ pub struct Args {
     /// Name of the operator's own pod.
     #[arg(long, value_name = "NAME", env = "METALLB_POD_NAME")]
     pod_name: Option<String>,
+
+    /// Instead of everything else: put a key into the Secret metallb-memberlist if it has none, and end.
+    /// An init container of installations without the operator does this.
+    #[arg(long)]
+    make_memberlist_key: bool,
+
+    /// Instead of everything else: check that the product is installed and that the API server reaches
+    /// its webhook, and end. `helm test` does this.
+    #[arg(long)]
+    verify: bool,
 }
 
 impl AsRef<CommonArgs> for Args {
@@ -50,6 +62,12 @@ impl AsRef<CommonArgs> for Args {
 
 /// Runs until the shutdown.
 pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
+    if args.make_memberlist_key {
+        return memberlist::make(&process).await;
+    }
+    if args.verify {
+        return verify::run(&process).await;
+    }
     let watches = process.watches();
     let platform = Platform::watch(&process, &watches);
     let image = match args.image {
@@ -63,7 +81,12 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         }
     };
     tracing::info!(%image, namespace = process.namespace, "image of the operands");
-    let settings = Settings { namespace: process.namespace.clone(), image, version: crate::VERSION.into() };
+    let settings = Settings {
+        installer: Installer::Operator,
+        namespace: process.namespace.clone(),
+        image,
+        version: crate::VERSION.into(),
+    };
 
     let identity = args.pod_name.unwrap_or_else(|| format!("process-{}", std::process::id()));
     let shutdown = process.shutdown.clone();
@@ -75,7 +98,9 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         Timing::default(),
         shutdown.clone(),
     );
-    let mut reconciler = Reconciler::new(platform, settings, lease.held());
+    let events = EventQueue::start(process.client.clone(), reporter::OPERATOR, identity);
+    let metrics = Metrics::register(&process.metrics).context("cannot register metrics")?;
+    let mut reconciler = Reconciler::new(platform, settings, lease.held(), events, metrics);
     let mut held = lease.held();
     loop {
         tokio::select! {
@@ -117,8 +142,10 @@ async fn own_image(platform: &Platform, pod: Option<&str>) -> anyhow::Result<Ima
         pod.context("which image to install? Give --image, or --pod-name to install the operator's own")?;
     let mut pause = FIRST_PAUSE;
     let image = loop {
-        match platform.own_image(pod, CONTAINER).await {
-            Ok(image) => break image.with_context(|| format!("pod {pod} has no container {CONTAINER}"))?,
+        match platform.own_image(pod, manager::CONTAINER).await {
+            Ok(image) => {
+                break image.with_context(|| format!("pod {pod} has no container {}", manager::CONTAINER))?;
+            }
             // An answer will be the same next time; without one the API server is away, and ending would
             // only make the kubelet wait longer and longer before it starts this process again.
             Err(error) if error.code().is_some_and(|code| code < 500) => {

@@ -9,6 +9,7 @@
 //! | [`ndp`] | which Neighbor Solicitation gets which answer (IPv6) |
 //! | [`announcer`] | when one link tells its neighbours about the addresses it owns |
 //! | [`answer`] | the outcome of a received frame: a [`Reply`](answer::Reply) or why it was [`Ignored`](answer::Ignored) |
+//! | [`bgp`] | messages, values and the session of BGP |
 //! | [`decode`] | what a captured frame says, for recorders |
 //! | [`error`] | what is wrong with received bytes, and where |
 //!
@@ -22,6 +23,7 @@
 pub mod announcer;
 pub mod answer;
 pub mod arp;
+pub mod bgp;
 pub mod decode;
 pub mod error;
 pub mod ethernet;

@@ -17,6 +17,10 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The offset of the next byte.
     pub(crate) fn offset(&self) -> usize {
         self.offset

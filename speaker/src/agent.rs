@@ -3,7 +3,8 @@
 //! ```text
 //! stores ──Changed (debounced)──┐
 //! watch<Members> ──at once──────┼─> World ─view::plan()─> Plan ─┬─> watch<OwnedAddresses> ─> layer2
-//! watch<Links> ────at once──────┘                               └─> watch<Report> ─────────> status
+//! watch<Links> ────at once──────┤                               ├─> watch<Option<Peers>> ──> bgp
+//! watch<Found> ────at once──────┘                               └─> watch<Report> ─────────> status
 //! ```
 //!
 //! Each pass plans everything anew and acts on the difference: log lines and metrics on transitions
@@ -17,8 +18,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrolb_core::config::{Compiled, compile};
-use ferrolb_core::planner::OwnedAddresses;
+use ferrolb_core::config::{Compiled, Memory};
+use ferrolb_core::planner::{OwnedAddresses, Protocol};
 use ferrolb_core::resources::Resources;
 use ferrolb_runtime::Shutdown;
 use ferrolb_runtime::log::list;
@@ -26,9 +27,11 @@ use ferrolb_runtime::readiness::Condition;
 use ferrolb_runtime::watch::Changed;
 use tokio::sync::watch;
 
+use crate::bgp::Peers;
 use crate::links::Links;
 use crate::members::Members;
 use crate::metrics::Metrics;
+use crate::secrets::{Found, Secrets};
 use crate::status::Report;
 use crate::stores::Stores;
 use transition::{Announced, Transition, announced, transitions};
@@ -62,10 +65,14 @@ pub struct Agent {
     pub settled: Condition,
     /// Interfaces of this node.
     pub links: watch::Receiver<Links>,
+    /// Reads passwords of BGP peers.
+    pub secrets: Secrets,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// Where the wire reads.
     pub owned: watch::Sender<OwnedAddresses>,
+    /// Where BGP reads; nothing before the first plan.
+    pub peers: watch::Sender<Option<Peers>>,
     /// Where the status writer reads.
     pub report: watch::Sender<Option<Report>>,
 }
@@ -73,11 +80,14 @@ pub struct Agent {
 /// What the last pass came to.
 #[derive(Default)]
 struct Last {
+    memory: Memory,
     compiled: Option<(Resources, Arc<Compiled>)>,
     world: Option<World>,
     plan: Plan,
-    announced: Announced,
+    announced: [Announced; 2],
 }
+
+const PROTOCOLS: [Protocol; 2] = [Protocol::Layer2, Protocol::Bgp];
 
 impl Agent {
     /// Plans until the shutdown begins. What was announced then stays announced.
@@ -87,6 +97,7 @@ impl Agent {
             () = shutdown.requested() => return,
         }
         let mut last = Last::default();
+        let mut secrets = self.secrets.found();
         let mut due: Option<Instant> = Some(Instant::now());
         loop {
             tokio::select! {
@@ -94,6 +105,7 @@ impl Agent {
                 () = shutdown.requested() => return,
                 () = members_changed(&mut self.members) => {}
                 Ok(()) = self.links.changed() => {}
+                Ok(()) = secrets.changed() => {}
                 () = sleep_until(due) => {}
                 () = self.changed.next(), if due.is_none() => {
                     due = Some(Instant::now() + DEBOUNCE);
@@ -101,13 +113,14 @@ impl Agent {
                 }
             }
             due = None;
-            self.pass(&mut last);
+            let found = secrets.borrow_and_update().clone();
+            self.pass(&mut last, found);
         }
     }
 
-    fn pass(&mut self, last: &mut Last) {
+    fn pass(&mut self, last: &mut Last, secrets: Found) {
         let began = Instant::now();
-        let world = self.observe(last);
+        let world = self.observe(last, secrets);
         if last.world.as_ref() == Some(&world) {
             return;
         }
@@ -126,9 +139,23 @@ impl Agent {
             }
             changed
         });
+        // A peer that keeps routes while this speaker restarts must not hear the end of the table
+        // before the table is whole.
+        if world.settled {
+            let peers = Some(view::peers(&world, &plan.announcements));
+            self.peers.send_if_modified(|current| {
+                let changed = *current != peers;
+                if changed {
+                    *current = peers;
+                }
+                changed
+            });
+        }
         view::tell_withheld(&last.plan, &plan);
-        let now = announced(&plan.services);
-        self.tell(&transitions(&last.announced, &now, &plan.services));
+        let now = PROTOCOLS.map(|protocol| announced(&plan.services, protocol));
+        for ((before, now), protocol) in last.announced.iter().zip(&now).zip(PROTOCOLS) {
+            self.tell(&transitions(before, now, &plan.services, protocol), protocol);
+        }
         self.metrics.planned(view::is_valid(diagnostics));
         let report = Report::new(&plan, diagnostics, &world);
         self.report.send_if_modified(|current| {
@@ -145,15 +172,30 @@ impl Agent {
     }
 
     /// Reads everything that a plan depends on.
-    fn observe(&mut self, last: &mut Last) -> World {
+    fn observe(&mut self, last: &mut Last, secrets: Found) -> World {
         let nodes = self.stores.nodes.list();
-        let resources = Resources::default()
+        let wanted = self.stores.secret_names();
+        let unread_secrets: BTreeSet<String> = wanted.difference(&secrets.known).cloned().collect();
+        self.secrets.want(wanted);
+        let mut resources = Resources::default()
             .with_pools(self.stores.pools.list())
             .with_l2_advertisements(self.stores.l2_advertisements.list())
+            .with_bgp_advertisements(self.stores.bgp_advertisements.list())
+            .with_bgp_peers(self.stores.bgp_peers.list())
+            .with_bfd_profiles(self.stores.bfd_profiles.list())
+            .with_communities(self.stores.communities.list())
             .with_nodes(nodes.iter().map(Arc::as_ref));
+        if unread_secrets.is_empty() {
+            // From now on a Secret that is not there is missing.
+            resources = resources.with_secrets(secrets.secrets.into_values());
+        }
         let compiled = match &last.compiled {
             Some((before, compiled)) if *before == resources => Arc::clone(compiled),
-            _ => Arc::new(compile(&resources)),
+            _ => {
+                let mut compiled = last.memory.compile(&resources);
+                compiled.diagnostics.retain(|it| it.concerns(&self.settings.node));
+                Arc::new(compiled)
+            }
         };
         let nodes = resources.nodes.clone();
         last.compiled = Some((resources, Arc::clone(&compiled)));
@@ -170,6 +212,8 @@ impl Agent {
             settled,
             members,
             interfaces: self.links.borrow_and_update().names(),
+            peer_uids: self.stores.peer_uids(),
+            unread_secrets,
             services: view::load_balancers(
                 &self.stores.services.list(),
                 &self.stores.slices.list(),
@@ -180,8 +224,7 @@ impl Agent {
         }
     }
 
-    fn tell(&self, transitions: &[Transition]) {
-        let protocol = ferrolb_core::planner::LAYER2;
+    fn tell(&self, transitions: &[Transition], protocol: Protocol) {
         for transition in transitions {
             let service = transition.service().to_string();
             match transition {
@@ -190,7 +233,7 @@ impl Agent {
                     service,
                     ips = list(addresses),
                     pool,
-                    protocol,
+                    protocol = protocol.name(),
                     "service has IP, announcing"
                 ),
                 Transition::Withdrawn { pool, addresses, reason, .. } => tracing::info!(
@@ -199,14 +242,14 @@ impl Agent {
                     ip = list(addresses),
                     ips = list(addresses),
                     pool,
-                    protocol,
-                    reason = reason.reason(),
+                    protocol = protocol.name(),
+                    reason = reason.reason(protocol),
                     "withdrawing service announcement"
                 ),
             }
             let announced = matches!(transition, Transition::Announced { .. });
             for address in transition.addresses() {
-                self.metrics.set_announced(&service, &self.settings.node, *address, announced);
+                self.metrics.set_announced(&service, protocol, &self.settings.node, *address, announced);
             }
         }
     }

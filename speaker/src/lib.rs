@@ -3,7 +3,8 @@
 //! ```text
 //! API server ─watch─> stores ─┐
 //! UDP ─> members ─────────────┼─> agent ─┬─ watch<OwnedAddresses> ─> layer2 ─ a task a link ─> ARP, NDP
-//! netlink ─> links ───────────┘          └─ watch<Report> ─> status ─> API server
+//! netlink ─> links ───────────┤          ├─ watch<Peers> ─> bgp ─ a task a peer ─> BGP
+//!            secrets ─────────┘          └─ watch<Report> ─> status ─> API server
 //! ```
 //!
 //! Decisions are made elsewhere: what is announced by `ferrolb-core`, which frames are sent by
@@ -12,11 +13,13 @@
 
 pub mod agent;
 pub mod args;
+pub mod bgp;
 pub mod layer2;
 pub mod links;
 pub mod members;
 pub mod metrics;
 mod run;
+pub mod secrets;
 pub mod status;
 pub mod stores;
 mod sys;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
+use ferrolb_core::planner::Protocol;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 /// All of them.
@@ -18,15 +19,33 @@ pub struct Metrics {
     config_loaded: IntGauge,
     config_stale: IntGauge,
     membership_dropped: IntCounterVec,
+    session_up: IntGaugeVec,
+    session_updates: IntCounterVec,
+    session_announced: IntGaugeVec,
+    session_pending: IntGaugeVec,
     /// Addresses that have series. A frame on its way while its address is withdrawn must not bring
     /// the series back.
     counted: Mutex<BTreeSet<IpAddr>>,
+}
+
+/// What a BGP session comes to at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionNumbers {
+    /// Whether it is established.
+    pub(crate) up: bool,
+    /// Routes that the peer has.
+    pub(crate) announced: usize,
+    /// Routes that it is to have.
+    pub(crate) wanted: usize,
+    /// UPDATEs sent since the last look.
+    pub(crate) updates: u64,
 }
 
 impl Metrics {
     /// Makes them and shows them in `registry`.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let by_ip = |name: &str, help: &str| IntCounterVec::new(Opts::new(name, help), &["ip"]);
+        let by_peer = |name: &str, help: &str| IntGaugeVec::new(Opts::new(name, help), &["peer"]);
         let metrics = Self {
             announced: IntGaugeVec::new(
                 Opts::new("metallb_speaker_announced", "Addresses of Services that this node announces."),
@@ -64,8 +83,25 @@ impl Metrics {
                 ),
                 &["reason"],
             )?,
+            session_up: by_peer("metallb_bgp_session_up", "1 while the BGP session is established.")?,
+            session_updates: IntCounterVec::new(
+                Opts::new("metallb_bgp_updates_total", "BGP UPDATE messages sent."),
+                &["peer"],
+            )?,
+            session_announced: by_peer(
+                "metallb_bgp_announced_prefixes_total",
+                "Prefixes that the BGP peer was sent and has.",
+            )?,
+            session_pending: by_peer(
+                "metallb_bgp_pending_prefixes_total",
+                "Prefixes that the BGP peer should have.",
+            )?,
             counted: Mutex::default(),
         };
+        for gauge in [&metrics.session_up, &metrics.session_announced, &metrics.session_pending] {
+            registry.register(Box::new(gauge.clone()))?;
+        }
+        registry.register(Box::new(metrics.session_updates.clone()))?;
         registry.register(Box::new(metrics.announced.clone()))?;
         for counter in
             [&metrics.requests, &metrics.responses, &metrics.gratuitous, &metrics.membership_dropped]
@@ -79,9 +115,33 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// A Service's address is announced from here on layer 2, or not any more.
-    pub(crate) fn set_announced(&self, service: &str, node: &str, ip: IpAddr, announced: bool) {
-        let labels = [service, "layer2", node, &ip.to_string()];
+    /// What there is to say of the BGP session with a peer.
+    pub(crate) fn session(&self, peer: &str, numbers: SessionNumbers) {
+        let gauge = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        self.session_up.with_label_values(&[peer]).set(i64::from(numbers.up));
+        self.session_updates.with_label_values(&[peer]).inc_by(numbers.updates);
+        self.session_announced.with_label_values(&[peer]).set(gauge(numbers.announced));
+        self.session_pending.with_label_values(&[peer]).set(gauge(numbers.wanted));
+    }
+
+    /// There is no session with the peer any more.
+    pub(crate) fn forget_session(&self, peer: &str) {
+        for gauge in [&self.session_up, &self.session_announced, &self.session_pending] {
+            let _ = gauge.remove_label_values(&[peer]);
+        }
+        let _ = self.session_updates.remove_label_values(&[peer]);
+    }
+
+    /// A Service's address is announced from here, or not any more.
+    pub(crate) fn set_announced(
+        &self,
+        service: &str,
+        protocol: Protocol,
+        node: &str,
+        ip: IpAddr,
+        announced: bool,
+    ) {
+        let labels = [service, protocol.name(), node, &ip.to_string()];
         if announced {
             self.announced.with_label_values(&labels).set(1);
         } else {
@@ -151,7 +211,7 @@ mod tests {
         let metrics = Metrics::register(&registry).unwrap();
         let text = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         let ip = "192.168.10.200".parse().unwrap();
-        metrics.set_announced("default/hello-lb", "k8s-node-2", ip, true);
+        metrics.set_announced("default/hello-lb", Protocol::Layer2, "k8s-node-2", ip, true);
         metrics.count_only(BTreeSet::from([ip]));
         metrics.question(ip, true);
         metrics.question(ip, false);
@@ -164,10 +224,30 @@ mod tests {
         ] {
             assert!(text().contains(line), "{line} in\n{}", text());
         }
-        metrics.set_announced("default/hello-lb", "k8s-node-2", ip, false);
+        metrics.set_announced("default/hello-lb", Protocol::Layer2, "k8s-node-2", ip, false);
         metrics.count_only(BTreeSet::new());
         metrics.question(ip, true);
         assert!(!text().contains("192.168.10.200"), "{}", text());
+    }
+
+    #[test]
+    fn a_session_has_series_as_long_as_its_peer_is_configured() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry).unwrap();
+        let text = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let numbers = SessionNumbers { up: true, announced: 3, wanted: 4, updates: 2 };
+        metrics.session("192.168.10.1:179", numbers);
+        metrics.session("192.168.10.1:179", SessionNumbers { updates: 1, ..numbers });
+        for line in [
+            "metallb_bgp_session_up{peer=\"192.168.10.1:179\"} 1",
+            "metallb_bgp_updates_total{peer=\"192.168.10.1:179\"} 3",
+            "metallb_bgp_announced_prefixes_total{peer=\"192.168.10.1:179\"} 3",
+            "metallb_bgp_pending_prefixes_total{peer=\"192.168.10.1:179\"} 4",
+        ] {
+            assert!(text().contains(line), "{line} in\n{}", text());
+        }
+        metrics.forget_session("192.168.10.1:179");
+        assert!(!text().contains("192.168.10.1"), "{}", text());
     }
 
     #[test]

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use ferrolb_api::well_known::object;
+use ferrolb_api::well_known::{object, reporter};
 use ferrolb_core::planner::OwnedAddresses;
 use ferrolb_runtime::Process;
+use ferrolb_runtime::event::EventQueue;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::runtime::watcher;
@@ -17,15 +18,20 @@ use tokio::sync::watch;
 
 use crate::agent::{self, Agent};
 use crate::args::Args;
+use crate::bgp::{self, Bgp};
 use crate::layer2::Layer2;
 use crate::links::{self, EXCLUDE_FILE, Excluded};
 use crate::members::{self, Membership};
 use crate::metrics::Metrics;
+use crate::secrets::Secrets;
 use crate::status::Writer;
 use crate::stores::{Stores, prune_pod};
 
 /// Longest time to go on answering after the others were told that this speaker leaves.
 const HAND_OVER: Duration = Duration::from_secs(1);
+
+/// Longest time to take leave of BGP peers.
+const LEAVE: Duration = Duration::from_secs(2);
 
 /// Runs the speaker.
 pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
@@ -38,9 +44,19 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let links =
         links::watch(excluded).await.context("cannot learn the network interfaces from the kernel")?;
     let (owned, announcements) = watch::channel(OwnedAddresses::new());
+    let (peers, desired) = watch::channel(None);
     let (report, reported) = watch::channel(None);
 
     let layer2 = Layer2::start(links.clone(), announcements, Arc::clone(&metrics), sockets);
+    let bgp = Bgp::start(
+        desired,
+        bgp::Context {
+            namespace: process.namespace.clone(),
+            node: args.node_name.clone(),
+            metrics: Arc::clone(&metrics),
+            events: EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone()),
+        },
+    );
     let membership = membership(&args, &process, &metrics).await?;
     let watches = process.watches();
     let agent = Agent {
@@ -54,8 +70,10 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         members: membership.as_ref().map(Membership::view),
         settled,
         links,
+        secrets: Secrets::start(process.client.clone(), &process.namespace),
         metrics: Arc::clone(&metrics),
         owned,
+        peers,
         report,
     };
     let writer = Writer {
@@ -74,7 +92,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         membership.leave().await;
         tracing::info!(op = "shutdown", "left the membership");
     }
-    layer2.hand_over(HAND_OVER).await;
+    tokio::join!(layer2.hand_over(HAND_OVER), bgp.leave(LEAVE));
     Ok(())
 }
 

@@ -1,9 +1,9 @@
-//! The one writer of what this speaker says in the cluster: ServiceL2Status, its ConfigurationState and
-//! Events.
+//! The one writer of what this speaker says of Services in the cluster: ServiceL2Status,
+//! ServiceBGPStatus, its ConfigurationState and Events.
 //!
 //! ```text
 //! watch<Report> ───────────┐
-//! Store<ServiceL2Status> ──┼─ difference ─> create · patch · delete · event ─> API server
+//! Store<Service…Status> ───┼─ difference ─> create · patch · delete · event ─> API server
 //! Store<ConfigurationState>┘        └─ what was written counts until the stores show it (assumed)
 //! ```
 //!
@@ -12,23 +12,24 @@
 
 mod assumed;
 mod diff;
+mod kind;
 mod perform;
 mod report;
+mod statuses;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrolb_api::v1beta1::{ConfigurationState, ServiceL2Status};
+use ferrolb_api::v1beta1::{ConfigurationState, ServiceBGPStatus, ServiceL2Status};
 use ferrolb_api::well_known::{component, field_manager, label, reporter};
-use ferrolb_core::planner::{Event, LAYER2};
+use ferrolb_core::planner::{Event, Protocol};
 use ferrolb_core::service::ServiceKey;
 use ferrolb_runtime::event::{EventSink, EventType};
 use ferrolb_runtime::watch::{Changed, Store, Watches};
 use ferrolb_runtime::write::{self, WriteError};
 use ferrolb_runtime::{Shutdown, keep, log};
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -39,20 +40,15 @@ use tokio::sync::watch;
 
 use crate::metrics::Metrics;
 use assumed::Assumed;
-use diff::{Action, desired_state, diff, is_current};
-use perform::{Performed, perform};
+use diff::{desired_state, is_current};
 pub use report::{Report, ServiceReport};
+use statuses::Statuses;
 
-/// Writes under way at one time.
-const PARALLEL: usize = 8;
 /// Events recorded before other writes get a turn.
 const EVENTS_OF_A_PASS: usize = 50;
 /// Pauses after failures: the first, and the longest.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(10);
-/// A status object that is gone again right after it was made is not made anew before this: two
-/// speakers that each take the other for dead must not compete at the pace of the API server.
-const RECREATE: Duration = Duration::from_secs(5);
 
 /// Why a pass did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -82,21 +78,18 @@ pub struct Writer {
 impl Writer {
     /// Writes until the shutdown begins. `watches` are to be this writer's own.
     pub async fn run(self, watches: Watches, shutdown: Shutdown) {
-        let statuses: Api<ServiceL2Status> = Api::namespaced(self.client.clone(), &self.namespace);
         let states: Api<ConfigurationState> = Api::namespaced(self.client.clone(), &self.namespace);
         let name = format!("{}-{}", component::SPEAKER, self.node);
         let mine = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let writing = Writing {
-            stored_statuses: watches.add(statuses.clone()),
+            layer2: Statuses::watch(&self.client, &self.namespace, &watches),
+            bgp: Statuses::watch(&self.client, &self.namespace, &watches),
             stored_states: watches.add_with(states.clone(), mine),
             changed: watches.changed(),
             events: EventSink::new(self.client.clone(), reporter::SPEAKER, self.node.clone()),
             state_name: name,
-            statuses,
             states,
-            assumed_statuses: Assumed::default(),
             assumed_states: Assumed::default(),
-            created: BTreeMap::new(),
             told: BTreeSet::new(),
             writer: self,
         };
@@ -109,25 +102,30 @@ impl Writer {
 
 struct Writing {
     writer: Writer,
-    statuses: Api<ServiceL2Status>,
+    layer2: Statuses<ServiceL2Status>,
+    bgp: Statuses<ServiceBGPStatus>,
     states: Api<ConfigurationState>,
-    stored_statuses: Store<ServiceL2Status>,
     stored_states: Store<ConfigurationState>,
     changed: Changed,
-    assumed_statuses: Assumed<ServiceL2Status>,
     assumed_states: Assumed<ConfigurationState>,
     state_name: String,
     events: EventSink,
-    /// When the status of a Service was created last.
-    created: BTreeMap<ServiceKey, Instant>,
-    /// Events that were recorded and whose cause lasts: a Service is announced (no address), or an
-    /// address of it cannot be.
-    told: BTreeSet<(ServiceKey, Option<IpAddr>)>,
+    /// Events that were recorded and whose cause lasts.
+    told: BTreeSet<(ServiceKey, Cause)>,
+}
+
+/// What an Event about a Service is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    /// It is announced.
+    Announced(Protocol),
+    /// This address cannot be announced.
+    Failed(IpAddr),
 }
 
 impl Writing {
     async fn run(mut self) {
-        tokio::join!(self.stored_statuses.listed(), self.stored_states.listed());
+        tokio::join!(self.layer2.listed(), self.bgp.listed(), self.stored_states.listed());
         let owner = self.owner().await;
         let mut pause = FIRST_RETRY;
         let mut retry_at: Option<Instant> = Some(Instant::now());
@@ -185,7 +183,8 @@ impl Writing {
         // Each has its turn, whatever becomes of the others.
         let outcomes = [
             self.write_state(report, owner).await.map(|()| None),
-            self.write_statuses(report, owner).await,
+            self.layer2.write(report, &self.writer.node, owner).await,
+            self.bgp.write(report, &self.writer.node, owner).await,
             self.record_events(report).await,
         ];
         outcomes.into_iter().try_fold(None, |again, outcome| Ok(earlier(again, outcome?)))
@@ -232,60 +231,15 @@ impl Writing {
         if agrees { Ok(()) } else { Err(PassError::Disagreement { what: what() }) }
     }
 
-    async fn write_statuses(
-        &mut self,
-        report: &Report,
-        owner: &OwnerReference,
-    ) -> Result<Option<Instant>, PassError> {
-        let Some(services) = &report.services else { return Ok(None) };
-        self.created.retain(|_, at| at.elapsed() < RECREATE);
-        let existing = self.assumed_statuses.over(self.stored_statuses.list());
-        let actions = diff(services, &existing, &self.writer.node, owner, &report.living);
-        let (late, actions): (Vec<Action>, Vec<Action>) = actions.into_iter().partition(
-            |action| matches!(action, Action::Create { service, .. } if self.created.contains_key(service)),
-        );
-        let again = late.iter().filter_map(|action| match action {
-            Action::Create { service, .. } => self.created.get(service).map(|at| *at + RECREATE),
-            Action::SetStatus { .. } | Action::Delete { .. } => None,
-        });
-        let again = again.min();
-        let api = &self.statuses;
-        let written: Vec<_> = futures::stream::iter(actions)
-            .map(|action| async move {
-                let outcome = perform(api, &action).await;
-                (action, outcome)
-            })
-            .buffer_unordered(PARALLEL)
-            .collect()
-            .await;
-        let mut result = Ok(again);
-        for (action, Performed { objects, outcome }) in written {
-            if let Action::Create { service, .. } = &action {
-                self.created.insert(service.clone(), Instant::now());
-            }
-            let mut base = action.base().cloned();
-            for object in objects {
-                let object = Arc::new(object);
-                self.assumed_statuses.wrote(base.as_deref(), Arc::clone(&object));
-                base = Some(object);
-            }
-            match (outcome, &action) {
-                (Ok(()), Action::Delete { object }) => self.assumed_statuses.deleted(object),
-                (Ok(()), Action::Create { .. } | Action::SetStatus { .. }) => {}
-                (Err(error), _) => result = Err(error),
-            }
-        }
-        result
-    }
-
     async fn record_events(&mut self, report: &Report) -> Result<Option<Instant>, PassError> {
         let Some(services) = &report.services else { return Ok(None) };
-        let due: BTreeSet<(ServiceKey, Option<IpAddr>)> = services
+        let due: BTreeSet<(ServiceKey, Cause)> = services
             .iter()
             .flat_map(|(key, service)| {
-                let assigned = service.status.as_ref().map(|_| None);
-                let failed = service.failed.iter().map(|address| Some(*address));
-                assigned.into_iter().chain(failed).map(|cause| (key.clone(), cause))
+                let layer2 = service.layer2.as_ref().map(|_| Cause::Announced(Protocol::Layer2));
+                let bgp = service.bgp.as_ref().map(|_| Cause::Announced(Protocol::Bgp));
+                let failed = service.failed.iter().map(|address| Cause::Failed(*address));
+                layer2.into_iter().chain(bgp).chain(failed).map(|cause| (key.clone(), cause))
             })
             .collect();
         self.told.retain(|cause| due.contains(cause));
@@ -293,11 +247,11 @@ impl Writing {
         // The rest has its turn after a look at what changed meanwhile.
         let again = (untold.len() > EVENTS_OF_A_PASS).then(Instant::now);
         untold.truncate(EVENTS_OF_A_PASS);
-        for (key, address) in untold {
+        for (key, cause) in untold {
             let node = self.writer.node.clone();
-            let event = match address {
-                None => Event::NodeAssigned { node, protocol: LAYER2 },
-                Some(address) => Event::AnnounceFailed { node, address },
+            let event = match cause {
+                Cause::Announced(protocol) => Event::NodeAssigned { node, protocol },
+                Cause::Failed(address) => Event::AnnounceFailed { node, address },
             };
             if event.is_warning() {
                 tracing::warn!(op = "SetBalancer", service = %key, "{event}");
@@ -320,7 +274,7 @@ impl Writing {
                 }
                 Ok(()) => {}
             }
-            self.told.insert((key, address));
+            self.told.insert((key, cause));
         }
         Ok(again)
     }

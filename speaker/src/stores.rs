@@ -1,13 +1,17 @@
 //! What this speaker watches, and what it keeps of it: a large cluster has far more Services, endpoints
 //! and Node details than are announced.
 
-use ferrolb_api::v1beta1::{IPAddressPool, L2Advertisement};
+use std::collections::{BTreeMap, BTreeSet};
+
+use ferrolb_api::v1beta1::{BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement};
+use ferrolb_api::v1beta2::BGPPeer;
+use ferrolb_core::node;
 use ferrolb_runtime::watch::{Store, Watches};
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, PodStatus, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 
 use ferrolb_api::well_known::label;
 
@@ -22,8 +26,16 @@ pub struct Stores {
     pub nodes: Store<Node>,
     /// Pools of the product's namespace.
     pub pools: Store<IPAddressPool>,
-    /// Advertisements of the product's namespace.
+    /// L2 advertisements of the product's namespace.
     pub l2_advertisements: Store<L2Advertisement>,
+    /// BGP advertisements of the product's namespace.
+    pub bgp_advertisements: Store<BGPAdvertisement>,
+    /// BGP peers of the product's namespace.
+    pub bgp_peers: Store<BGPPeer>,
+    /// BFD profiles of the product's namespace.
+    pub bfd_profiles: Store<BFDProfile>,
+    /// Aliases of communities of the product's namespace.
+    pub communities: Store<Community>,
 }
 
 impl Stores {
@@ -44,11 +56,11 @@ impl Stores {
                     prune_metadata(&mut pool.metadata);
                 },
             ),
-            l2_advertisements: watches.add_pruned(
-                Api::namespaced(client(), namespace),
-                all(),
-                |advertisement: &mut L2Advertisement| prune_metadata(&mut advertisement.metadata),
-            ),
+            l2_advertisements: watches.add_pruned(Api::namespaced(client(), namespace), all(), prune_own),
+            bgp_advertisements: watches.add_pruned(Api::namespaced(client(), namespace), all(), prune_own),
+            bgp_peers: watches.add_pruned(Api::namespaced(client(), namespace), all(), prune_own),
+            bfd_profiles: watches.add_pruned(Api::namespaced(client(), namespace), all(), prune_own),
+            communities: watches.add_pruned(Api::namespaced(client(), namespace), all(), prune_own),
         }
     }
 
@@ -60,7 +72,24 @@ impl Stores {
             self.nodes.listed(),
             self.pools.listed(),
             self.l2_advertisements.listed(),
+            self.bgp_advertisements.listed(),
+            self.bgp_peers.listed(),
+            self.bfd_profiles.listed(),
+            self.communities.listed(),
         );
+    }
+
+    /// The Secrets that peers name.
+    pub fn secret_names(&self) -> BTreeSet<String> {
+        let peers = self.bgp_peers.list();
+        let names = peers.iter().filter_map(|peer| peer.spec.password_secret.as_ref()?.name.clone());
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// Identities of the peers, by name.
+    pub fn peer_uids(&self) -> BTreeMap<String, String> {
+        let peers = self.bgp_peers.list();
+        peers.iter().map(|peer| (peer.name_any(), peer.uid().unwrap_or_default())).collect()
     }
 }
 
@@ -71,6 +100,10 @@ fn prune_metadata(metadata: &mut ObjectMeta) {
     }
     metadata.owner_references = None;
     metadata.finalizers = None;
+}
+
+fn prune_own(object: &mut impl ResourceExt) {
+    prune_metadata(object.meta_mut());
 }
 
 fn prune_service(service: &mut Service) {
@@ -102,14 +135,7 @@ fn prune_slice(slice: &mut EndpointSlice) {
 
 fn prune_node(node: &mut Node) {
     prune_metadata(&mut node.metadata);
-    node.spec = None;
-    if let Some(status) = &mut node.status {
-        let mut conditions = status.conditions.take();
-        if let Some(conditions) = &mut conditions {
-            conditions.retain(|condition| condition.type_ == "NetworkUnavailable");
-        }
-        *status = k8s_openapi::api::core::v1::NodeStatus { conditions, ..Default::default() };
-    }
+    node::prune(node);
 }
 
 /// Of the speakers' pods the addresses and the phase.
@@ -128,7 +154,6 @@ pub fn prune_pod(pod: &mut Pod) {
 
 #[cfg(test)]
 mod tests {
-    use ferrolb_core::node;
     use ferrolb_core::service::LoadBalancer;
     use serde_json::json;
 
@@ -183,8 +208,13 @@ mod tests {
         for status in ["True", "False"] {
             let mut object: Node = serde_json::from_value(json!({
                 "metadata": {"name": "n1", "labels": {"l": "v"}, "annotations": {"long": "x"}},
-                "spec": {"podCIDR": "10.244.0.0/24"},
-                "status": {"conditions": [
+                "spec": {"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24", "fd00:1::/64"]},
+                "status": {"addresses": [
+                    {"type": "InternalIP", "address": "192.168.10.2"}, {"type": "Hostname", "address": "n1"}
+                ], "nodeInfo": {"architecture": "amd64", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "",
+                    "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "", "osImage": "",
+                    "systemUUID": ""
+                }, "conditions": [
                     {"type": "Ready", "status": "True"}, {"type": "NetworkUnavailable", "status": status}
                 ]}
             }))
@@ -192,6 +222,8 @@ mod tests {
             let before = node::Node::from(&object);
             prune_node(&mut object);
             assert_eq!(node::Node::from(&object), before);
+            assert_eq!((before.addresses.len(), before.pod_cidrs.len()), (1, 2));
+            assert!(object.status.unwrap().node_info.is_none());
             assert_eq!(before.network_unavailable, status == "True");
         }
     }

@@ -1,8 +1,13 @@
-//! The two things that the safe crates leave to us. Nothing else in the product is `unsafe`.
-#![expect(unsafe_code, reason = "a link-layer address and a registered descriptor have no safe constructor")]
+//! The things that the safe crates leave to us. Nothing else in the product is `unsafe`.
+#![expect(
+    unsafe_code,
+    reason = "a link-layer address, a registered descriptor and a TCP MD5 key have no safe constructor"
+)]
 
 use std::io;
 use std::mem::size_of;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
 
 use socket2::{SockAddr, Socket};
 use tokio::io::unix::AsyncFd;
@@ -31,4 +36,44 @@ pub(crate) fn register(socket: Socket) -> io::Result<AsyncFd<Socket>> {
     // SAFETY: a `Socket` owns its descriptor: it is open, always the same, and closed only when the
     // `AsyncFd` that owns the `Socket` drops it, after deregistration.
     unsafe { AsyncFd::register(socket) }.map_err(io::Error::from)
+}
+
+/// Longest key that the kernel takes.
+const TCP_MD5SIG_MAXKEYLEN: usize = 80;
+
+/// `struct tcp_md5sig` of linux/tcp.h.
+#[repr(C)]
+struct TcpMd5Sig {
+    address: libc::sockaddr_storage,
+    flags: u8,
+    prefix_length: u8,
+    key_length: u16,
+    interface: i32,
+    key: [u8; TCP_MD5SIG_MAXKEYLEN],
+}
+
+const _: () = assert!(size_of::<TcpMd5Sig>() == 216);
+
+/// Signs all that is sent to a peer, and demands it of what it sends (RFC 2385).
+pub(crate) fn set_tcp_md5(socket: &Socket, peer: IpAddr, password: &str) -> io::Result<()> {
+    let bytes = password.as_bytes();
+    let mut key = [0; TCP_MD5SIG_MAXKEYLEN];
+    let Some(place) = key.get_mut(..bytes.len()).filter(|place| !place.is_empty()) else {
+        let text = format!("it has {} bytes, TCP MD5 takes 1 to {TCP_MD5SIG_MAXKEYLEN}", bytes.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    };
+    place.copy_from_slice(bytes);
+    let address = SockAddr::from(SocketAddr::new(peer, 0));
+    // SAFETY: `SockAddr` holds a whole, initialised `sockaddr_storage`, which is plain data.
+    let address = unsafe { address.as_ptr().cast::<libc::sockaddr_storage>().read_unaligned() };
+    let key_length = u16::try_from(bytes.len()).map_err(io::Error::other)?;
+    let option = TcpMd5Sig { address, flags: 0, prefix_length: 0, key_length, interface: 0, key };
+    let length = size_of::<TcpMd5Sig>() as libc::socklen_t;
+    // SAFETY: the descriptor is open as long as `socket` lives; the kernel reads `length` bytes of
+    // `option`, which is that long.
+    let result = unsafe {
+        let option = (&raw const option).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_MD5SIG, option, length)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -40,6 +40,14 @@ pub(crate) struct Keeper {
     pub(crate) metrics: Arc<Metrics>,
 }
 
+/// What is remembered from pass to pass.
+#[derive(Default)]
+struct Last {
+    presented: Option<Bundle>,
+    /// As it was seen last.
+    secret: Option<Arc<Secret>>,
+}
+
 /// What the state of the Secret calls for.
 #[derive(Debug, PartialEq, Eq)]
 enum Decision {
@@ -97,9 +105,9 @@ impl Keeper {
             () = self.store.listed() => {}
             () = shutdown.requested() => return,
         }
-        let mut presented: Option<Bundle> = None;
+        let mut last = Last::default();
         loop {
-            let retry = match self.pass(&mut presented).await {
+            let retry = match self.pass(&mut last).await {
                 Ok(()) => false,
                 Err(error) => {
                     tracing::warn!(op = "certificate", secret = self.name, error, "retrying");
@@ -114,13 +122,14 @@ impl Keeper {
         }
     }
 
-    async fn pass(&self, presented: &mut Option<Bundle>) -> Result<(), String> {
+    async fn pass(&self, last: &mut Last) -> Result<(), String> {
         let secret = self.store.get(&self.namespace, &self.name);
+        last.secret = secret.clone().or_else(|| last.secret.take());
         let now = SystemTime::now();
         let text = |error: CertificateError| chain(&error);
-        let again = || presented_or_new(presented.as_ref(), &self.dns_names, now).map_err(text);
+        let again = || presented_or_new(last.presented.as_ref(), &self.dns_names, now).map_err(text);
         let (bundle, reason) = match decide(secret.as_deref(), &self.dns_names, now) {
-            Decision::Serve(bundle) => return self.present(bundle, presented).map_err(text),
+            Decision::Serve(bundle) => return self.present(bundle, &mut last.presented).map_err(text),
             Decision::Create => (again()?, "missing"),
             Decision::Replace => (again()?, "unusable"),
             Decision::Renew(old) => match old.renew(&self.dns_names, now) {
@@ -128,7 +137,11 @@ impl Keeper {
                 _ => (Bundle::generate(&self.dns_names, now).map_err(text)?, "unusable"),
             },
         };
-        match self.write(secret.as_deref(), &bundle).await {
+        let written = match secret.as_deref() {
+            None => self.create(last.secret.as_deref(), &bundle).await,
+            Some(current) => self.replace(current, &bundle).await,
+        };
+        match written {
             Ok(()) => {
                 tracing::info!(
                     event = "certificateWritten",
@@ -155,25 +168,39 @@ impl Keeper {
         Ok(())
     }
 
-    async fn write(&self, current: Option<&Secret>, bundle: &Bundle) -> Result<(), WriteError> {
-        let Some(current) = current else {
-            let secret = Secret {
-                metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
-                data: Some(data(bundle)),
-                type_: Some("Opaque".into()),
-                ..Secret::default()
-            };
-            return write::create(&self.api, field_manager::WEBHOOK, &secret).await.map(drop);
-        };
+    async fn create(&self, before: Option<&Secret>, bundle: &Bundle) -> Result<(), WriteError> {
+        let secret = new_secret(&self.name, before, bundle);
+        write::create(&self.api, field_manager::WEBHOOK, &secret).await.map(drop)
+    }
+
+    async fn replace(&self, current: &Secret, bundle: &Bundle) -> Result<(), WriteError> {
         // With the resource version that was read: a conflict says that somebody else wrote.
-        let mut secret = current.clone();
-        secret.data = Some(data(bundle));
+        let secret = Secret { data: Some(data(bundle)), ..current.clone() };
         write::bounded(self.api.replace(&self.name, &PostParams::default(), &secret)).await.map(drop)
+    }
+}
+
+/// The Secret anew. It belongs to whom it belonged before: where the owner is being deleted, the garbage
+/// collector takes it along although we are still running.
+fn new_secret(name: &str, before: Option<&Secret>, bundle: &Bundle) -> Secret {
+    let before = before.map(|before| &before.metadata);
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: before.and_then(|before| before.labels.clone()),
+            owner_references: before.and_then(|before| before.owner_references.clone()),
+            ..ObjectMeta::default()
+        },
+        data: Some(data(bundle)),
+        type_: Some("Opaque".into()),
+        ..Secret::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
     use super::*;
 
     fn names() -> Vec<String> {
@@ -202,6 +229,18 @@ mod tests {
         assert_ne!(new, bundle);
         new.check(&names(), late).unwrap();
         presented_or_new(None, &names(), now).unwrap().check(&names(), now).unwrap();
+    }
+
+    #[test]
+    fn a_secret_made_anew_belongs_to_whom_it_belonged() {
+        let bundle = Bundle::generate(&names(), SystemTime::now()).unwrap();
+        let owner = OwnerReference { uid: "u".into(), ..OwnerReference::default() };
+        let mut before = secret(&bundle);
+        before.metadata.owner_references = Some(vec![owner.clone()]);
+        before.metadata.uid = Some("gone".into());
+        let anew = new_secret("s", Some(&before), &bundle).metadata;
+        assert_eq!((anew.owner_references, anew.uid), (Some(vec![owner]), None));
+        assert_eq!(new_secret("s", None, &bundle).metadata.owner_references, None);
     }
 
     #[test]

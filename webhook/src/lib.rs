@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! API ─review→ server ─ review::<K> ─ Existing (live list, else Store) → core::admission → allow | deny | warn
+//!     └─convert→ server ─ convert → api::conversion → the objects in the other version
 //! Secret        ─watch→ certificate: decide() → served certificate, or a write that heals the Secret
 //! Configuration ─watch→ registration: plan()  → server-side apply of caBundle alone
+//! BGPPeer's CRD ─watch→ registration::conversion: plan() → server-side apply of its conversion alone
 //! ```
 //!
 //! Nothing is kept: any number of replicas may run side by side, all with the certificate of the one
@@ -12,6 +14,7 @@
 
 mod args;
 mod certificate;
+mod convert;
 mod existing;
 mod metrics;
 mod registration;

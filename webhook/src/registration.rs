@@ -1,12 +1,14 @@
-//! Tells the API server whom to trust: `caBundle` of every webhook in our
-//! ValidatingWebhookConfiguration, by server-side apply under a field manager that owns nothing else. The
-//! object itself is the operator's; it is never created here.
+//! Tells the API server whom to trust, by server-side apply under a field manager that owns nothing else:
+//! `caBundle` of every webhook in our ValidatingWebhookConfiguration, and the conversion of `BGPPeer`
+//! ([`conversion`]). The objects themselves are others'; they are never created here.
+
+pub(crate) mod conversion;
 
 use ferrolb_api::well_known::field_manager;
 use ferrolb_runtime::Shutdown;
 use ferrolb_runtime::log::chain;
 use ferrolb_runtime::readiness::Condition;
-use ferrolb_runtime::watch::{Changed, Store};
+use ferrolb_runtime::watch::{Changed, Store, Watched};
 use ferrolb_runtime::write;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -19,28 +21,35 @@ use tokio::sync::watch;
 const RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(8);
 
-/// Keeps the bundle in the configuration.
-pub(crate) struct Registrar {
-    pub(crate) api: Api<ValidatingWebhookConfiguration>,
+/// Keeps the bundle in one object.
+pub(crate) struct Registrar<K: Watched> {
+    pub(crate) api: Api<K>,
     pub(crate) name: String,
-    pub(crate) store: Store<ValidatingWebhookConfiguration>,
+    pub(crate) store: Store<K>,
     pub(crate) authority: watch::Receiver<Option<String>>,
     /// Met while the API server can believe us.
-    pub(crate) trusted: Condition,
+    pub(crate) trusted: Option<Condition>,
+    /// What the object (if it is there) calls for, given the authority.
+    pub(crate) plan: Planner<K>,
 }
 
-/// What the configuration calls for.
+type Planner<K> = Box<dyn Fn(Option<&K>, &str) -> Plan + Send + Sync>;
+
+/// What an object calls for.
 #[derive(Debug, PartialEq)]
-enum Plan {
+pub(crate) enum Plan {
     /// There is none (yet): nobody asks us, nobody has to trust us.
     Absent,
-    /// Every webhook has the bundle.
+    /// It is as it should be.
     Done,
     /// Apply this.
     Apply(Value),
+    /// Apply this, which takes our entry away.
+    Withdraw(Value),
 }
 
-fn plan(current: Option<&ValidatingWebhookConfiguration>, name: &str, authority: &str) -> Plan {
+/// The step towards the bundle in every webhook of a configuration.
+pub(crate) fn plan(current: Option<&ValidatingWebhookConfiguration>, name: &str, authority: &str) -> Plan {
     let Some(current) = current else { return Plan::Absent };
     let bundle = ByteString(authority.as_bytes().to_vec());
     let webhooks = current.webhooks.as_deref().unwrap_or_default();
@@ -60,7 +69,7 @@ fn plan(current: Option<&ValidatingWebhookConfiguration>, name: &str, authority:
     }))
 }
 
-impl Registrar {
+impl<K: Watched> Registrar<K> {
     /// Works until the shutdown.
     pub(crate) async fn run(mut self, mut changed: Changed, shutdown: Shutdown) {
         tokio::select! {
@@ -83,66 +92,36 @@ impl Registrar {
     async fn pass(&mut self) -> bool {
         let Some(authority) = self.authority.borrow_and_update().clone() else { return false };
         let current = self.store.get_global(&self.name);
-        let wanted = match plan(current.as_deref(), &self.name, &authority) {
+        let (wanted, event) = match (self.plan)(current.as_deref(), &authority) {
             Plan::Absent | Plan::Done => {
-                self.trusted.set(true);
+                self.set_trusted(true);
                 return false;
             }
-            Plan::Apply(wanted) => wanted,
+            Plan::Apply(wanted) => (wanted, "caBundleWritten"),
+            Plan::Withdraw(wanted) => (wanted, "registrationWithdrawn"),
         };
-        self.trusted.set(false);
+        self.set_trusted(false);
         match write::apply(&self.api, field_manager::WEBHOOK, &self.name, &wanted).await {
             Ok(_) => {
-                let configuration = &self.name;
-                tracing::info!(
-                    event = "caBundleWritten",
-                    configuration,
-                    "the API server is told whom to trust"
-                );
+                let object = &self.name;
+                tracing::info!(event, object, "the API server is told whom to ask and to trust");
                 false
             }
             Err(error) => {
                 // The operator may just have deleted it; the watch will tell.
-                tracing::warn!(op = "registration", error = chain(&error), "caBundle not written, retrying");
+                let (object, error) = (&self.name, chain(&error));
+                tracing::warn!(op = "registration", object, error, "caBundle not written, retrying");
                 true
             }
+        }
+    }
+
+    fn set_trusted(&self, trusted: bool) {
+        if let Some(condition) = &self.trusted {
+            condition.set(trusted);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn configuration(bundles: &[Option<&str>]) -> ValidatingWebhookConfiguration {
-        let webhook = |(index, bundle): (usize, &Option<&str>)| {
-            json!({
-                "name": format!("w{index}"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
-                "clientConfig": {"caBundle": bundle.map(|it| ByteString(it.as_bytes().to_vec()))},
-            })
-        };
-        let webhooks: Vec<Value> = bundles.iter().enumerate().map(webhook).collect();
-        serde_json::from_value(json!({"metadata": {"name": "c", "uid": "u"}, "webhooks": webhooks})).unwrap()
-    }
-
-    #[test]
-    fn nothing_is_written_while_all_is_well_or_there_is_nothing() {
-        assert_eq!(plan(None, "c", "ca"), Plan::Absent);
-        assert_eq!(plan(Some(&configuration(&[Some("ca"), Some("ca")])), "c", "ca"), Plan::Done);
-    }
-
-    #[test]
-    fn one_wrong_bundle_writes_all_and_only_bundles() {
-        for other in [None, Some("old")] {
-            let Plan::Apply(wanted) = plan(Some(&configuration(&[Some("ca"), other])), "c", "ca") else {
-                panic!("{other:?}")
-            };
-            let bundle = json!({"caBundle": "Y2E="});
-            assert_eq!(wanted["metadata"], json!({"name": "c", "uid": "u"}));
-            assert_eq!(
-                wanted["webhooks"],
-                json!([{"name": "w0", "clientConfig": bundle}, {"name": "w1", "clientConfig": bundle}])
-            );
-        }
-    }
-}
+mod tests;

@@ -5,7 +5,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ferrolb_api::v1beta1::{IPAddressPool, L2Advertisement};
+use ferrolb_api::v1beta1::{
+    BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement, MetalLB,
+};
+use ferrolb_api::v1beta2::BGPPeer;
 use ferrolb_core::admission::{Candidate, Operation, Verdict};
 use kube::Resource;
 use serde::de::DeserializeOwned;
@@ -19,22 +22,37 @@ pub(crate) trait Reviewed:
     /// Where the API server sends its reviews.
     const PATH: &'static str;
 
-    fn candidate(self) -> Candidate;
+    /// The object to judge; `old` reads what it replaces.
+    fn candidate(self, old: impl FnOnce() -> Option<Self>) -> Candidate;
 }
 
-impl Reviewed for IPAddressPool {
-    const PATH: &'static str = "/validate-metallb-io-v1beta1-ipaddresspool";
+/// Kinds that are judged without what they replace.
+macro_rules! reviewed {
+    ($($kind:ty, $path:literal, $candidate:ident;)*) => {$(
+        impl Reviewed for $kind {
+            const PATH: &'static str = $path;
 
-    fn candidate(self) -> Candidate {
-        Candidate::IpAddressPool(Arc::new(self))
-    }
+            fn candidate(self, _: impl FnOnce() -> Option<Self>) -> Candidate {
+                Candidate::$candidate(Arc::new(self))
+            }
+        }
+    )*};
 }
 
-impl Reviewed for L2Advertisement {
-    const PATH: &'static str = "/validate-metallb-io-v1beta1-l2advertisement";
+reviewed! {
+    IPAddressPool, "/validate-metallb-io-v1beta1-ipaddresspool", IpAddressPool;
+    L2Advertisement, "/validate-metallb-io-v1beta1-l2advertisement", L2Advertisement;
+    BGPAdvertisement, "/validate-metallb-io-v1beta1-bgpadvertisement", BgpAdvertisement;
+    BGPPeer, "/validate-metallb-io-v1beta2-bgppeer", BgpPeer;
+    BFDProfile, "/validate-metallb-io-v1beta1-bfdprofile", BfdProfile;
+    Community, "/validate-metallb-io-v1beta1-community", Community;
+}
 
-    fn candidate(self) -> Candidate {
-        Candidate::L2Advertisement(Arc::new(self))
+impl Reviewed for MetalLB {
+    const PATH: &'static str = "/validate-metallb-io-v1beta1-metallb";
+
+    fn candidate(self, old: impl FnOnce() -> Option<Self>) -> Candidate {
+        Candidate::MetalLb { object: Arc::new(self), old: old().map(Arc::new) }
     }
 }
 
@@ -84,11 +102,21 @@ struct Status {
 
 /// A body that is no review: answered with HTTP 400.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NoReview(String);
+pub(crate) struct NoReview {
+    wanted: &'static str,
+    reason: String,
+}
+
+impl NoReview {
+    pub(crate) fn new(wanted: &'static str, reason: String) -> Self {
+        Self { wanted, reason }
+    }
+}
 
 impl fmt::Display for NoReview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not an AdmissionReview: {}", self.0)
+        let article = if self.wanted.starts_with('A') { "an" } else { "a" };
+        write!(f, "not {article} {}: {}", self.wanted, self.reason)
     }
 }
 
@@ -102,19 +130,24 @@ pub(crate) struct Review {
 
 /// Reads a review of a kind.
 pub(crate) fn read<K: Reviewed>(body: &[u8]) -> Result<Review, NoReview> {
-    let question: Question = serde_json::from_slice(body).map_err(|error| NoReview(error.to_string()))?;
-    let request = question.request.ok_or_else(|| NoReview("it has no request".into()))?;
+    let no_review = |reason: String| NoReview::new("AdmissionReview", reason);
+    let question: Question = serde_json::from_slice(body).map_err(|error| no_review(error.to_string()))?;
+    let request = question.request.ok_or_else(|| no_review("it has no request".into()))?;
     let operation = match request.operation.as_str() {
         "CREATE" => Operation::Create,
         "UPDATE" => Operation::Update,
         "DELETE" => Operation::Delete,
-        other => return Err(NoReview(format!("operation {other:?} is not reviewed here"))),
+        other => return Err(no_review(format!("operation {other:?} is not reviewed here"))),
     };
-    let object = if operation == Operation::Delete { request.old_object } else { request.object };
+    let (object, old) = match operation {
+        Operation::Delete => (request.old_object, None),
+        Operation::Create | Operation::Update => (request.object, request.old_object),
+    };
+    let old = || serde_json::from_str::<K>(old?.get()).ok();
     let change = match object {
         None => Err("the review has no object".to_owned()),
         Some(object) => serde_json::from_str::<K>(object.get())
-            .map(|object| (object.candidate(), operation))
+            .map(|object| (object.candidate(old), operation))
             .map_err(|error| error.to_string()),
     };
     Ok(Review { uid: request.uid, change })
@@ -186,6 +219,22 @@ mod tests {
             answer["response"]["status"],
             json!({"code": 403, "reason": "Forbidden", "message": "no"})
         );
+    }
+
+    #[test]
+    fn a_metallb_object_is_judged_beside_what_it_replaces() {
+        let object = |backend: &str| {
+            json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"name": "metallb"},
+                   "spec": {"bgpBackend": backend}})
+        };
+        let request = json!({"uid": "u1", "operation": "UPDATE", "object": object("native"), "oldObject": object("frr")});
+        let review = read::<MetalLB>(json!({"request": request}).to_string().as_bytes()).unwrap();
+        let Ok((Candidate::MetalLb { object, old }, Operation::Update)) = review.change else {
+            panic!("{review:?}")
+        };
+        let backend = |it: &MetalLB| it.spec.bgp_backend.clone();
+        assert_eq!(backend(&object).as_deref(), Some("native"));
+        assert_eq!(old.as_deref().and_then(backend).as_deref(), Some("frr"));
     }
 
     #[test]

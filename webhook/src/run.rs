@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use ferrolb_api::well_known::object;
 use ferrolb_runtime::tls::{self, Identity};
-use ferrolb_runtime::{Process, Shutdown};
+use ferrolb_runtime::watch::Changed;
+use ferrolb_runtime::{Process, Readiness, Shutdown};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::runtime::watcher;
 use tokio::sync::watch;
 
 use crate::args::Args;
 use crate::certificate::Keeper;
-use crate::existing::Existing;
+use crate::existing::{self, Existing};
 use crate::metrics::Metrics;
-use crate::registration::Registrar;
+use crate::registration::{self, Registrar, conversion};
 use crate::server::{Reviewer, router};
 
 /// How long reviews are answered after the shutdown began: until then the API server may still send some,
@@ -29,14 +32,8 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
 
     let watches = process.watches();
-    let existing = Existing {
-        client: client.clone(),
-        namespace: namespace.clone(),
-        pools: watches.add(Api::namespaced(client.clone(), &namespace)),
-        l2_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
-        namespaces: watches.add(Api::all(client.clone())),
-        nodes: watches.add(Api::all(client.clone())),
-    };
+    let service_cidrs = existing::has_service_cidrs(&client).await;
+    let existing = Existing::watch(&watches, client.clone(), &namespace, service_cidrs);
     let own = process.watches();
     let secrets = Api::namespaced(client.clone(), &namespace);
     let configurations = Api::all(client.clone());
@@ -47,20 +44,49 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         api: secrets,
         dns_names: args.dns_names(&namespace),
         name: args.webhook_secret,
-        namespace,
+        namespace: namespace.clone(),
         identity: identity.clone(),
         authority,
         metrics: Arc::clone(&metrics),
     };
+    let configuration = own.add_with(configurations.clone(), named(&args.webhook_configuration));
     let registrar = Registrar {
-        store: own.add_with(configurations.clone(), named(&args.webhook_configuration)),
+        store: configuration.clone(),
         api: configurations,
-        name: args.webhook_configuration,
+        name: args.webhook_configuration.clone(),
+        authority: trusted_authority.clone(),
+        trusted: Some(readiness.condition("the API server to trust our certificate")),
+        plan: {
+            let name = args.webhook_configuration.clone();
+            Box::new(move |current, authority| registration::plan(current, &name, authority))
+        },
+    };
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    let converter = Registrar {
+        store: own.add_pruned(
+            definitions.clone(),
+            named(object::BGP_PEER_CRD),
+            |definition: &mut CustomResourceDefinition| {
+                definition.spec.versions.clear();
+            },
+        ),
+        api: definitions,
+        name: object::BGP_PEER_CRD.into(),
         authority: trusted_authority,
-        trusted: readiness.condition("the API server to trust our certificate"),
+        trusted: None,
+        plan: {
+            let name = args.webhook_configuration;
+            let service = conversion::Service { namespace, name: args.cert_service_name };
+            Box::new(move |current, authority| {
+                // The configuration is there as long as the operator wants a webhook.
+                let installed = configuration.get_global(&name).is_some();
+                conversion::plan(current, &service, Some(authority).filter(|_| installed))
+            })
+        },
     };
     tokio::spawn(keeper.run(own.changed(), shutdown.clone()));
     tokio::spawn(registrar.run(own.changed(), shutdown.clone()));
+    tokio::spawn(convert_when_ready(converter, own.changed(), readiness, shutdown.clone()));
 
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     let listener = ferrolb_runtime::admin::listen(any, args.webhook_port, "admission reviews").await?;
@@ -76,5 +102,19 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     tokio::select! {
         served = server => served.context("reviews are not served"),
         () = ending => Ok(()),
+    }
+}
+
+/// Registers as the converter once this process is ready: before, the API server would find nobody behind
+/// the Service.
+async fn convert_when_ready(
+    converter: Registrar<CustomResourceDefinition>,
+    changed: Changed,
+    readiness: Readiness,
+    shutdown: Shutdown,
+) {
+    tokio::select! {
+        () = readiness.wait() => converter.run(changed, shutdown).await,
+        () = shutdown.requested() => {}
     }
 }

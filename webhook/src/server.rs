@@ -3,23 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use ferrolb_api::v1beta1::{IPAddressPool, L2Advertisement};
+use ferrolb_api::v1beta1::{
+    BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement, MetalLB,
+};
+use ferrolb_api::v1beta2::BGPPeer;
 use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
 use ferrolb_runtime::log::chain;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::convert;
 use crate::existing::Existing;
 use crate::metrics::Metrics;
 use crate::review::{self, Reviewed};
 
 /// The API server stores objects up to 1.5 MiB (etcd's limit) and takes requests up to 3 MiB; a review
-/// carries the old and the new object.
+/// carries the old and the new object. A list of thousands of peers in the deprecated version fits too.
 const BODY_LIMIT: usize = 7 * 1024 * 1024;
 /// Reviews in memory at a time; more wait.
 const REVIEWS: usize = 8;
@@ -44,17 +48,45 @@ pub(crate) fn router(reviewer: Arc<Reviewer>) -> Router {
     Router::new()
         .route(IPAddressPool::PATH, post(review::<IPAddressPool>))
         .route(L2Advertisement::PATH, post(review::<L2Advertisement>))
+        .route(BGPAdvertisement::PATH, post(review::<BGPAdvertisement>))
+        .route(BGPPeer::PATH, post(review::<BGPPeer>))
+        .route(BFDProfile::PATH, post(review::<BFDProfile>))
+        .route(Community::PATH, post(review::<Community>))
+        .route(MetalLB::PATH, post(review::<MetalLB>))
+        .route(convert::PATH, post(convert))
         .with_state(reviewer)
 }
 
-async fn review<K: Reviewed>(State(reviewer): State<Arc<Reviewer>>, body: Body) -> Response {
-    let Ok(_place) = reviewer.places.acquire().await else {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+/// The body of a review, and the place it takes.
+async fn receive(reviewer: &Reviewer, body: Body) -> Result<(Bytes, SemaphorePermit<'_>), Response> {
+    let Ok(place) = reviewer.places.acquire().await else {
+        return Err(StatusCode::SERVICE_UNAVAILABLE.into_response());
     };
-    let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_LIMIT)).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(error)) => return (StatusCode::PAYLOAD_TOO_LARGE, chain(&error)).into_response(),
-        Err(_) => return (StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").into_response(),
+    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_LIMIT)).await {
+        Ok(Ok(body)) => Ok((body, place)),
+        Ok(Err(error)) => Err((StatusCode::PAYLOAD_TOO_LARGE, chain(&error)).into_response()),
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").into_response()),
+    }
+}
+
+async fn convert(State(reviewer): State<Arc<Reviewer>>, body: Body) -> Response {
+    let (body, _place) = match receive(&reviewer, body).await {
+        Ok(received) => received,
+        Err(refusal) => return refusal,
+    };
+    match convert::answer(&body) {
+        Ok(answer) => {
+            reviewer.metrics.converted(answer.is_success());
+            Json(answer).into_response()
+        }
+        Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    }
+}
+
+async fn review<K: Reviewed>(State(reviewer): State<Arc<Reviewer>>, body: Body) -> Response {
+    let (body, _place) = match receive(&reviewer, body).await {
+        Ok(received) => received,
+        Err(refusal) => return refusal,
     };
     let review = match review::read::<K>(&body) {
         Ok(review) => review,
@@ -90,7 +122,7 @@ async fn review<K: Reviewed>(State(reviewer): State<Arc<Reviewer>>, body: Body) 
 async fn judge(existing: &Existing, candidate: Candidate, operation: Operation) -> Result<Verdict, String> {
     let namespace = &existing.namespace;
     let verdict = admit(&existing.watched(), candidate.clone(), operation, namespace);
-    if verdict == (Verdict::Allowed { warnings: Vec::new() }) {
+    if verdict == Verdict::allowed() {
         return Ok(verdict);
     }
     match existing.fresh().await {

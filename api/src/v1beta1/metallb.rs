@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Affinity, ResourceRequirements, Toleration};
+use k8s_openapi::api::apps::v1::DaemonSetUpdateStrategy;
+use k8s_openapi::api::core::v1::{Affinity, LocalObjectReference, ResourceRequirements, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::core::TypeMeta;
 use schemars::JsonSchema;
@@ -69,6 +70,23 @@ pub struct MetalLBSpec {
     /// Settings of the frr-k8s backends; without effect on the native one.
     #[serde(default, rename = "frrk8sConfig", skip_serializing_if = "Option::is_none")]
     pub frr_k8s_config: Option<FrrK8sConfig>,
+    /// How many controllers; one works, the others stand by. Default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 9))]
+    pub controller_replicas: Option<i32>,
+    /// Secrets in the operator's namespace with which nodes pull the image.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub image_pull_secrets: Vec<LocalObjectReference>,
+    /// How new speakers replace old ones. Default: one node after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_strategy: Option<DaemonSetUpdateStrategy>,
+    /// Announce from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers too. Default
+    /// false.
+    #[serde(default, rename = "ignoreExcludeLB", skip_serializing_if = "Option::is_none")]
+    pub ignore_exclude_lb: Option<bool>,
+    /// Leave everything as it is: nothing is applied, repaired or removed. Default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
 }
 
 /// Log level, least to most silent.
@@ -149,4 +167,23 @@ pub struct MetalLBStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
+    /// What is installed, and how far each part is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<ComponentStatus>,
+}
+
+/// How far one workload is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ComponentStatus {
+    /// Name of the workload.
+    pub name: String,
+    /// Deployment or DaemonSet.
+    pub kind: String,
+    /// How many pods there are to be.
+    pub desired: i32,
+    /// How many of them are ready.
+    pub ready: i32,
+    /// Version of the product that it runs; absent while it is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }

@@ -66,7 +66,8 @@ pub struct BGPPeerSpec {
     /// Interval of KEEPALIVE messages, as a duration not above holdTime ("30s"). Default: a third of holdTime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<String>,
-    /// Pause between attempts to connect, as a duration of whole seconds, 1s to 65535s. Default 120s.
+    /// Longest pause between attempts to connect, as a duration of whole seconds, 1s to 65535s; the first is
+    /// about 1s, each further one twice as long. Default 30s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::connect_time")]
     pub connect_time: Option<String>,

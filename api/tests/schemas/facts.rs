@@ -208,6 +208,7 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
         status                                   | object          | |     |
         ",
     ),
+    // From controllerReplicas on, and status.components: additions, without effect where they are absent.
     (
         "metallbs",
         "v1beta1",
@@ -237,8 +238,24 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
         spec.frrk8sConfig.alwaysBlock           | []string             | | |
         spec.frrk8sConfig.namespace             | string               | | |
         spec.frrk8sConfig.secretPassthrough     | boolean              | | |
+        spec.controllerReplicas                 | integer int32        | | | 1..9
+        spec.imagePullSecrets                   | []object             | | |
+        spec.imagePullSecrets[].name            | string               | | yes |
+        spec.updateStrategy                     | object               | | |
+        spec.updateStrategy.type                | string               | | |
+        spec.updateStrategy.rollingUpdate       | object               | | |
+        spec.updateStrategy.rollingUpdate.maxSurge       | ?           | | |
+        spec.updateStrategy.rollingUpdate.maxUnavailable | ?           | | |
+        spec.ignoreExcludeLB                    | boolean              | | |
+        spec.paused                             | boolean              | | |
         status                                  | object               | | |
         status.conditions                       | []Condition          | | | list map type
+        status.components                       | []object             | | |
+        status.components[].name                | string               | | yes |
+        status.components[].kind                | string               | | yes |
+        status.components[].desired             | integer int32        | | yes |
+        status.components[].ready               | integer int32        | | yes |
+        status.components[].version             | string               | | |
         ",
     ),
     (

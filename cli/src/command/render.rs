@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use ferrolb_api::v1beta1::MetalLB;
 use ferrolb_api::well_known::{DEFAULT_NAMESPACE, object};
 use ferrolb_operator::image::{self, ImageReference};
-use ferrolb_operator::render::{Object, Observed, Settings, render};
+use ferrolb_operator::render::{Installer, Object, Observed, Settings, render};
 
 use crate::manifest;
 
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     metallb.metadata.uid = None;
     let namespace = args.namespace.clone().or_else(|| metallb.metadata.namespace.clone());
     let settings = Settings {
+        installer: Installer::Operator,
         namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.into()),
         image: args.image.clone(),
         version: ferrolb_operator::VERSION.into(),

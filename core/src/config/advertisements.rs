@@ -5,14 +5,16 @@
 //! a pool both by name and by label counts once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ferrolb_api::v1beta1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::diagnostic::{AdvertisementProblem, SelectorField};
-use super::selectors::{Finding, SelectorProblem, parse_list};
+use super::lookup::{Lookup, Names};
+use super::selectors::{Finding, parse_list};
 use crate::node::Node;
-use crate::selector::{Labels, Repeated, Selector, SelectorError, any_matches};
+use crate::selector::{Labels, Selector, any_matches};
 
 /// An L2 advertisement in force, resolved against pools and nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +22,9 @@ pub struct L2Advertisement {
     /// Its name.
     pub name: String,
     /// Names of the pools it announces, also of pools that are left out.
-    pub pools: BTreeSet<String>,
+    pub pools: Arc<BTreeSet<String>>,
     /// Nodes that may announce.
-    pub nodes: BTreeSet<String>,
+    pub nodes: Arc<BTreeSet<String>>,
     /// Where they announce.
     pub interfaces: Interfaces,
     /// Services it is for, by label; alternatives. Empty: all.
@@ -74,98 +76,145 @@ impl Interfaces {
     }
 }
 
-/// What the advertisement says about pools, before pools are known.
-pub(super) struct PoolSelection {
+/// What an advertisement of either kind says about pools and nodes, before they are known.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
     names: BTreeSet<String>,
-    selectors: Vec<Selector>,
+    pools: Vec<Selector>,
+    nodes: Vec<Selector>,
+    /// A list that cannot be read altogether selects nothing for certain.
+    unreadable: bool,
 }
 
-impl PoolSelection {
-    pub(super) fn resolve<'a>(&self, pools: impl Iterator<Item = (&'a str, &'a Labels)>) -> BTreeSet<String> {
-        let all = self.names.is_empty() && self.selectors.is_empty();
-        pools
-            .filter(|(name, labels)| {
-                all || self.names.contains(*name) || any_matches(&self.selectors, labels)
-            })
-            .map(|(name, _)| name.to_owned())
-            .collect()
+impl Selection {
+    /// Reads the lists; what is wrong with them is reported.
+    pub(super) fn parse(
+        names: &[String],
+        pools: &[LabelSelector],
+        nodes: &[LabelSelector],
+        findings: &mut Vec<Finding<AdvertisementProblem>>,
+    ) -> Self {
+        let mut seen = BTreeSet::new();
+        for (index, pool) in names.iter().enumerate() {
+            if !seen.insert(pool.clone()) {
+                let problem = AdvertisementProblem::RepeatedPool(pool.clone());
+                findings.push((format!("spec.ipAddressPools[{index}]"), problem));
+            }
+        }
+        let pool_selectors = parse_list(pools, "spec", SelectorField::Pools, findings);
+        let node_selectors = parse_list(nodes, "spec", SelectorField::Nodes, findings);
+        let unreadable = pool_selectors.len() < pools.len() || node_selectors.len() < nodes.len();
+        Self { names: seen, pools: pool_selectors, nodes: node_selectors, unreadable }
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
-        self.names.iter()
+    /// The pools that are selected; names of pools that do not exist are reported.
+    pub(super) fn pools(
+        &self,
+        lookup: &mut Lookup<'_>,
+        findings: &mut Vec<Finding<AdvertisementProblem>>,
+    ) -> Names {
+        let unknown = self.names.iter().filter(|name| !lookup.contains(name));
+        findings.extend(
+            unknown.map(|name| {
+                ("spec.ipAddressPools".to_owned(), AdvertisementProblem::UnknownPool(name.clone()))
+            }),
+        );
+        if self.names.is_empty() && self.pools.is_empty() {
+            return lookup.all();
+        }
+        let by_label = lookup.selected(&self.pools);
+        if self.names.is_empty() {
+            if by_label.is_empty() && !self.unreadable {
+                findings.push(("spec.ipAddressPoolSelectors".to_owned(), AdvertisementProblem::NoPool));
+            }
+            return by_label;
+        }
+        let named = self.names.iter().filter(|name| lookup.contains(name));
+        Arc::new(named.cloned().chain(by_label.iter().cloned()).collect())
+    }
+
+    /// The nodes that are selected.
+    pub(super) fn nodes(
+        &self,
+        lookup: &mut Lookup<'_>,
+        findings: &mut Vec<Finding<AdvertisementProblem>>,
+    ) -> Names {
+        let nodes = lookup.selected_or_all(&self.nodes);
+        if nodes.is_empty() && !lookup.is_empty() && !self.unreadable {
+            findings.push(("spec.nodeSelectors".to_owned(), AdvertisementProblem::NoNode));
+        }
+        nodes
+    }
+
+    /// Whether it is for some nodes only, as far as it can be read.
+    pub(super) fn is_for_some_nodes(&self) -> bool {
+        !self.nodes.is_empty() && !self.unreadable
     }
 }
 
-/// The advertisement as far as it can be read (without its pools), and everything that is wrong with
-/// it in itself.
-pub(super) fn parse(
-    advertisement: &api::L2Advertisement,
-    nodes: &BTreeMap<String, Node>,
-) -> (L2Advertisement, PoolSelection, Vec<Finding<AdvertisementProblem>>) {
+/// An L2 advertisement as far as it can be read without any other object.
+pub(super) struct Parsed {
+    pub(super) selection: Selection,
+    interfaces: Interfaces,
+    services: Vec<Selector>,
+    preferences: Vec<(u64, Selector)>,
+}
+
+/// Reads an L2 advertisement, and says everything that is wrong with it in itself.
+pub(super) fn parse(advertisement: &api::L2Advertisement) -> (Parsed, Vec<Finding<AdvertisementProblem>>) {
     let spec = &advertisement.spec;
     let mut findings = Vec::new();
-    let mut names = BTreeSet::new();
-    for (index, pool) in spec.ip_address_pools.iter().enumerate() {
-        if !names.insert(pool.clone()) {
-            let problem = AdvertisementProblem::RepeatedPool(pool.clone());
-            findings.push((format!("spec.ipAddressPools[{index}]"), problem));
-        }
-    }
-    let pool_selectors = selectors(&spec.ip_address_pool_selectors, SelectorField::Pools, &mut findings);
-    let node_selectors = selectors(&spec.node_selectors, SelectorField::Nodes, &mut findings);
-    let services = selectors(&spec.service_selectors, SelectorField::Services, &mut findings);
-    let nodes: BTreeMap<&String, &Node> = nodes
-        .iter()
-        .filter(|(_, node)| spec.node_selectors.is_empty() || any_matches(&node_selectors, &node.labels))
-        .collect();
-    let mut scores = BTreeMap::new();
+    let selection = Selection::parse(
+        &spec.ip_address_pools,
+        &spec.ip_address_pool_selectors,
+        &spec.node_selectors,
+        &mut findings,
+    );
+    let mut services = parse_list(&spec.service_selectors, "spec", SelectorField::Services, &mut findings);
+    services.sort();
+    let mut preferences = Vec::new();
     for (index, preferred) in spec.preferred_node_selectors.iter().enumerate() {
-        let path = || format!("spec.{}[{index}].preference", SelectorField::PreferredNodes.name());
         match Selector::parse(&preferred.preference) {
-            Ok(selector) => {
-                // The schema says 1 to 100; what got past it counts for nothing.
-                let weight = u64::try_from(preferred.weight).unwrap_or_default();
-                for (name, _) in nodes.iter().filter(|(_, node)| selector.matches(&node.labels)) {
-                    *scores.entry((*name).clone()).or_default() += weight;
-                }
-            }
+            // The schema says 1 to 100; what got past it counts for nothing.
+            Ok(selector) => preferences.push((u64::try_from(preferred.weight).unwrap_or_default(), selector)),
             Err(error) => {
+                let path = format!("spec.{}[{index}].preference", SelectorField::PreferredNodes.name());
                 let (field, selector) = (SelectorField::PreferredNodes, preferred.preference.clone());
-                findings.push((path(), AdvertisementProblem::InvalidSelector { field, selector, error }));
+                findings.push((path, AdvertisementProblem::InvalidSelector { field, selector, error }));
             }
         }
     }
-    let parsed = L2Advertisement {
-        name: advertisement.metadata.name.clone().unwrap_or_default(),
-        pools: BTreeSet::new(),
-        nodes: nodes.into_keys().cloned().collect(),
-        interfaces: if spec.interfaces.is_empty() {
-            Interfaces::All
-        } else {
-            Interfaces::Named(spec.interfaces.iter().cloned().collect())
-        },
-        services,
-        scores,
+    let interfaces = if spec.interfaces.is_empty() {
+        Interfaces::All
+    } else {
+        Interfaces::Named(spec.interfaces.iter().cloned().collect())
     };
-    (parsed, PoolSelection { names, selectors: pool_selectors }, findings)
+    (Parsed { selection, interfaces, services, preferences }, findings)
 }
 
-fn selectors(
-    selectors: &[LabelSelector],
-    field: SelectorField,
-    findings: &mut Vec<Finding<AdvertisementProblem>>,
-) -> Vec<Selector> {
-    let mut parsed = parse_list(selectors, "spec", field, findings);
-    parsed.sort();
-    parsed
-}
-
-impl SelectorProblem for AdvertisementProblem {
-    fn repeated(repeated: Repeated) -> Self {
-        Self::Repeated(repeated)
-    }
-
-    fn invalid(field: SelectorField, selector: LabelSelector, error: SelectorError) -> Self {
-        Self::InvalidSelector { field, selector, error }
+impl Parsed {
+    /// The advertisement for these pools and nodes.
+    pub(super) fn resolve(
+        &self,
+        name: &str,
+        pools: Names,
+        nodes: Names,
+        all_nodes: &BTreeMap<String, Node>,
+    ) -> L2Advertisement {
+        let mut scores = BTreeMap::new();
+        for (weight, selector) in &self.preferences {
+            let labelled = nodes.iter().filter_map(|node| Some((node, &all_nodes.get(node)?.labels)));
+            for (node, _) in labelled.filter(|(_, labels)| selector.matches(labels)) {
+                *scores.entry(node.clone()).or_default() += weight;
+            }
+        }
+        L2Advertisement {
+            name: name.to_owned(),
+            pools,
+            nodes,
+            interfaces: self.interfaces.clone(),
+            services: self.services.clone(),
+            scores,
+        }
     }
 }

@@ -3,21 +3,27 @@
 //!
 //! Decided here:
 //! - every finding is reported, not only the first, and the bad object alone is left out;
-//! - the result does not depend on the order of the input: when two pools overlap, the one that was
-//!   created later is to blame (by creation time, then by name; one without a creation time is not
-//!   stored yet and so the latest). A pool that is left out for whatever reason claims no addresses.
+//! - the result does not depend on the order of the input: where two objects exclude each other (pools that
+//!   overlap, peers that are the same router for a node, aliases of one name, preferences of one prefix),
+//!   the one that was created later is to blame (by creation time, then by name; one without a creation
+//!   time is not stored yet and so the latest). An object that is left out excludes nobody;
+//! - two objects exclude each other only where one node gets both;
+//! - what is not known is not said to be missing: without any Node no node selector dangles, and without
+//!   Secrets no password is missing.
 
-use std::collections::BTreeMap;
+mod advertisements;
+mod peers;
+mod pools;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ferrolb_api::v1beta1::IPAddressPool;
-use ipnet::IpNet;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::diagnostic::{Diagnostic, Kind, Message, ObjectRef, PoolProblem};
-use super::pools::{LeftOutPool, Pool};
-use super::ranges::{Family, IpRange, to_number};
-use super::{Config, advertisements, pools};
+use super::communities::{Aliases, AnyCommunity};
+use super::diagnostic::{CommunityProblem, Diagnostic, Kind, Message, ObjectRef};
+use super::lookup::Lookup;
+use super::{BfdProfile, Config, bfd};
 use crate::resources::Resources;
 use crate::selector::Labels;
 
@@ -35,138 +41,118 @@ pub fn compile(resources: &Resources) -> Compiled {
     compile_with_last(resources, None)
 }
 
-/// As [`compile`], but the pool of this name counts as the latest, whatever its creation time: so a
-/// change that makes an old pool overlap is blamed on the change.
-pub(crate) fn compile_with_last(resources: &Resources, last_pool: Option<&str>) -> Compiled {
-    let mut compiled = Compiled::default();
-    compile_pools(resources, last_pool, &mut compiled);
-    compile_l2_advertisements(resources, &mut compiled);
+/// As [`compile`], but this object counts as the latest, whatever its creation time: so a change that makes
+/// an old object exclude another is blamed on the change.
+pub(crate) fn compile_with_last(resources: &Resources, last: Option<&ObjectRef>) -> Compiled {
+    let no_labels = Labels::new();
+    let pools = resources.pools.iter();
+    let mut compiling = Compiling {
+        resources,
+        last,
+        nodes: Lookup::new(resources.nodes.iter().map(|(name, node)| (name.as_str(), &node.labels))),
+        pools: Lookup::new(
+            pools.map(|(name, pool)| (name.as_str(), pool.metadata.labels.as_ref().unwrap_or(&no_labels))),
+        ),
+        compiled: Compiled::default(),
+    };
+    let profiles = compiling.bfd_profiles();
+    compiling.peers(&profiles);
+    let aliases = compiling.aliases();
+    compiling.address_pools();
+    compiling.l2_advertisements();
+    compiling.bgp_advertisements(&aliases);
+    let mut compiled = compiling.compiled;
     compiled.diagnostics.sort_by(|a, b| a.object.cmp(&b.object));
     compiled
 }
 
-fn compile_pools(resources: &Resources, last_pool: Option<&str>, compiled: &mut Compiled) {
-    let mut in_order: Vec<&Arc<IPAddressPool>> = resources.pools.values().collect();
-    in_order.sort_by_key(|pool| {
-        let name = pool.metadata.name.as_deref().unwrap_or_default();
-        (last_pool == Some(name), Age::of(pool.metadata.creation_timestamp.as_ref()), name)
-    });
-    for object in in_order {
-        let (pool, findings) = pools::parse(object, &resources.namespaces);
-        let unreadable = findings.iter().any(|(_, problem)| matches!(problem, PoolProblem::InvalidEntry(_)));
-        let mut messages: Vec<(String, Message)> = findings
-            .into_iter()
-            .map(|(field, problem)| (field, Message::Pool { pool: pool.name.clone(), problem }))
-            .collect();
-        let claimed = claim(&pool, object, &compiled.config, &mut messages);
-        if messages.is_empty() {
-            compiled.config.by_address.extend(claimed);
-            compiled.config.pools.insert(pool.name.clone(), pool);
-        } else {
-            let object = ObjectRef { kind: Kind::IpAddressPool, name: pool.name.clone() };
-            let findings = messages.into_iter().map(|(field, message)| Diagnostic {
-                object: object.clone(),
-                field,
-                message,
-            });
-            compiled.diagnostics.extend(findings);
-            let trace = LeftOutPool {
-                name: pool.name.clone(),
-                ranges: pool.ranges,
-                has_unreadable_entries: unreadable,
-            };
-            compiled.config.left_out.insert(pool.name, trace);
+struct Compiling<'a> {
+    resources: &'a Resources,
+    last: Option<&'a ObjectRef>,
+    nodes: Lookup<'a>,
+    pools: Lookup<'a>,
+    compiled: Compiled,
+}
+
+/// Nodes that an object is for; none: all.
+type Concern = Option<Arc<BTreeSet<String>>>;
+
+impl<'a> Compiling<'a> {
+    /// Reports findings; true if one of them leaves the object out.
+    fn report<P>(
+        &mut self,
+        object: &ObjectRef,
+        nodes: &Concern,
+        findings: Vec<(String, P)>,
+        message: impl Fn(P) -> Message,
+    ) -> bool {
+        let mut left_out = false;
+        for (field, problem) in findings {
+            let (object, nodes) = (object.clone(), nodes.clone());
+            let diagnostic = Diagnostic { object, field, message: message(problem), nodes };
+            left_out |= diagnostic.leaves_out();
+            self.compiled.diagnostics.push(diagnostic);
         }
+        left_out
     }
-}
 
-/// Creation time as a sort key: no time is later than any.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Age<'a> {
-    Created(&'a Time),
-    New,
-}
-
-impl<'a> Age<'a> {
-    fn of(time: Option<&'a Time>) -> Self {
-        time.map_or(Self::New, Self::Created)
+    /// Objects of a kind, those first that others give way to.
+    fn by_age<K>(
+        &self,
+        kind: Kind,
+        objects: &'a BTreeMap<String, Arc<K>>,
+        metadata: impl Fn(&K) -> &ObjectMeta,
+    ) -> Vec<(&'a String, &'a K)> {
+        let last = self.last.filter(|last| last.kind == kind).map(|last| last.name.as_str());
+        let mut objects: Vec<(&String, &K)> = objects.iter().map(|(name, it)| (name, &**it)).collect();
+        let key = |(name, object): &(&'a String, &'a K)| {
+            // No time is later than any.
+            let created = metadata(object).creation_timestamp.as_ref();
+            (last == Some(name.as_str()), created.is_none(), created.map(|time| time.0), *name)
+        };
+        objects.sort_by(|a, b| key(a).cmp(&key(b)));
+        objects
     }
-}
 
-type ByAddress = BTreeMap<(Family, u128), (IpRange, String)>;
-
-/// The ranges of a pool, keyed by where they start. What overlaps, with the pools in force or within
-/// the pool itself, is reported, once for each entry.
-fn claim(
-    pool: &Pool,
-    object: &IPAddressPool,
-    config: &Config,
-    messages: &mut Vec<(String, Message)>,
-) -> ByAddress {
-    let mut own = ByAddress::new();
-    for (index, entry) in object.spec.addresses.iter().enumerate() {
-        let Ok(range) = entry.parse::<IpRange>() else { continue };
-        let earlier = overlapping(&config.by_address, &range).or_else(|| overlapping(&own, &range));
-        if let Some((earlier_range, earlier_pool)) = earlier {
-            let (cidr, earlier) = first_common(&range, earlier_range);
-            let message = Message::PoolOverlap {
-                pool: pool.name.clone(),
-                cidr,
-                earlier,
-                earlier_pool: earlier_pool.clone(),
-            };
-            messages.push((format!("spec.addresses[{index}]"), message));
-        } else {
-            own.insert((range.family(), to_number(range.first())), (range, pool.name.clone()));
+    /// The profiles that are right, by name.
+    fn bfd_profiles(&mut self) -> BTreeMap<String, BfdProfile> {
+        let mut profiles = BTreeMap::new();
+        for (name, object) in &self.resources.bfd_profiles {
+            let (profile, findings) = bfd::parse(object);
+            let reference = ObjectRef::new(Kind::BfdProfile, name);
+            let message = |problem| Message::BfdProfile { profile: name.clone(), problem };
+            if !self.report(&reference, &None, findings, message) {
+                profiles.insert(name.clone(), profile);
+            }
         }
+        profiles
     }
-    own
-}
 
-/// The lowest range of `claimed` (whose ranges are disjoint) that shares an address with `range`.
-fn overlapping<'a>(claimed: &'a ByAddress, range: &IpRange) -> Option<&'a (IpRange, String)> {
-    let family = range.family();
-    let (first, last) = (to_number(range.first()), to_number(range.last()));
-    let before = claimed.range(..=(family, first)).next_back().map(|(_, it)| it);
-    before
-        .filter(|(earlier, _)| earlier.contains(range.first()))
-        .or_else(|| claimed.range((family, first)..=(family, last)).next().map(|(_, it)| it))
-}
-
-/// The first prefixes of two overlapping ranges that overlap.
-fn first_common(a: &IpRange, b: &IpRange) -> (IpNet, IpNet) {
-    let common = a.first().max(b.first());
-    let around = |range: &IpRange| {
-        // The common address lies in both ranges, so in one of the prefixes of each.
-        range.cidrs().find(|cidr| cidr.contains(&common)).unwrap_or_else(|| IpNet::from(common))
-    };
-    (around(a), around(b))
-}
-
-fn compile_l2_advertisements(resources: &Resources, compiled: &mut Compiled) {
-    let no_labels = Labels::new();
-    for object in resources.l2_advertisements.values() {
-        let (mut parsed, selection, findings) = advertisements::parse(object, &resources.nodes);
-        let (kind, name) = (Kind::L2Advertisement, parsed.name.clone());
-        let reference = ObjectRef { kind, name: name.clone() };
-        let usable = findings.is_empty();
-        compiled.diagnostics.extend(findings.into_iter().map(|(field, problem)| Diagnostic {
-            object: reference.clone(),
-            field,
-            message: Message::Advertisement { advertisement: name.clone(), problem },
-        }));
-        let unknown = selection.names().filter(|pool| !resources.pools.contains_key(*pool));
-        compiled.diagnostics.extend(unknown.map(|pool| Diagnostic {
-            object: reference.clone(),
-            field: "spec.ipAddressPools".to_owned(),
-            message: Message::UnknownPool { advertisement: name.clone(), pool: pool.clone() },
-        }));
-        if usable {
-            parsed.pools =
-                selection.resolve(resources.pools.iter().map(|(name, pool)| {
-                    (name.as_str(), pool.metadata.labels.as_ref().unwrap_or(&no_labels))
-                }));
-            compiled.config.l2_advertisements.insert(name, parsed);
+    /// What the aliases of communities stand for. Of an object with a wrong alias the others count.
+    fn aliases(&mut self) -> Aliases {
+        let mut aliases = Aliases::new();
+        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        for (name, object) in self.by_age(Kind::Community, &self.resources.communities, |it| &it.metadata) {
+            for (index, entry) in object.spec.communities.iter().enumerate() {
+                let path = |field: &str| format!("spec.communities[{index}].{field}");
+                let mut findings = Vec::new();
+                if let Some(earlier) = owners.get(entry.name.as_str()) {
+                    let problem = CommunityProblem::Repeated { earlier: (*earlier).to_owned() };
+                    findings.push((path("name"), problem));
+                }
+                match entry.value.parse::<AnyCommunity>() {
+                    Ok(community) if findings.is_empty() => {
+                        owners.insert(&entry.name, name);
+                        aliases.insert(entry.name.clone(), community);
+                    }
+                    Ok(_) => {}
+                    Err(error) => findings.push((path("value"), CommunityProblem::Value(error))),
+                }
+                let reference = ObjectRef::new(Kind::Community, name);
+                let alias = |problem| Message::Community { alias: entry.name.clone(), problem };
+                self.report(&reference, &None, findings, alias);
+            }
         }
+        aliases
     }
 }

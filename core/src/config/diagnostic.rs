@@ -1,14 +1,26 @@
 //! What is wrong with an object, as data: the object, the field, and a message whose text is the one
-//! that MetalLB's users know and search for.
+//! that MetalLB's users know and search for. The problems of each kind are in a file named like the one
+//! that finds them.
 
+mod advertisements;
+mod bfd;
+mod bgp_advertisements;
+mod communities;
+mod peers;
+mod pools;
+
+use std::collections::BTreeSet;
 use std::fmt::{self, Display};
+use std::sync::Arc;
 
-use ipnet::IpNet;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-
-use super::ranges::RangeError;
-use crate::selector::{Repeated, SelectorError};
-use crate::text::{self, Quoted, Style};
+pub use self::advertisements::AdvertisementProblem;
+pub use self::bfd::{BfdField, BfdProblem};
+pub use self::bgp_advertisements::BgpAdvertisementProblem;
+pub use self::communities::{CommunityProblem, CommunityValueError};
+pub use self::peers::PeerProblem;
+pub(super) use self::peers::{PASSWORD_LIMIT, SECRET_KEY, SECRET_TYPE};
+pub use self::pools::{PoolProblem, Reserved};
+use crate::text::Quoted;
 
 /// One finding of [`compile`](super::compile).
 #[derive(Clone, Debug, PartialEq)]
@@ -19,45 +31,37 @@ pub struct Diagnostic {
     pub field: String,
     /// What is wrong.
     pub message: Message,
+    /// Nodes that the object is for; none: all.
+    pub nodes: Option<Arc<BTreeSet<String>>>,
 }
 
 impl Diagnostic {
     /// How bad it is.
     pub fn severity(&self) -> Severity {
-        match self.message {
-            Message::Pool { .. } | Message::PoolOverlap { .. } | Message::Advertisement { .. } => {
-                Severity::Invalid
-            }
-            Message::UnknownPool { .. } => Severity::Unresolved,
-        }
+        self.message.problem().1.severity()
+    }
+
+    /// Whether the object, or the part of it that is meant, is not in force.
+    pub fn leaves_out(&self) -> bool {
+        self.message.problem().1.leaves_out()
     }
 
     /// What to do about it.
     pub fn remedy(&self) -> String {
-        match &self.message {
-            Message::Pool { problem, .. } => problem.remedy().to_owned(),
-            Message::PoolOverlap { earlier_pool, .. } => format!(
-                "let the ranges of all pools be disjoint: shrink this pool or IPAddressPool {}",
-                Quoted(earlier_pool)
-            ),
-            Message::Advertisement { problem, .. } => problem.remedy().to_owned(),
-            Message::UnknownPool { pool, .. } => {
-                format!("create IPAddressPool {} or correct the name", Quoted(pool))
-            }
-        }
+        self.message.problem().1.remedy()
+    }
+
+    /// Whether the speaker of this node has to do with it.
+    pub fn concerns(&self, node: &str) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| nodes.contains(node))
     }
 }
 
 /// The message; where its text does not say which object is meant, with the object after it.
-impl fmt::Display for Diagnostic {
+impl Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.message.fmt(f)?;
-        match &self.message {
-            Message::Advertisement { problem, .. } if !problem.names_object() => {
-                write!(f, " ({})", self.object)
-            }
-            _ => Ok(()),
-        }
+        if self.message.problem().1.names_object() { Ok(()) } else { write!(f, " ({})", self.object) }
     }
 }
 
@@ -70,26 +74,45 @@ pub struct ObjectRef {
     pub name: String,
 }
 
-impl fmt::Display for ObjectRef {
+impl ObjectRef {
+    /// Of a kind, by name.
+    pub fn new(kind: Kind, name: impl Into<String>) -> Self {
+        Self { kind, name: name.into() }
+    }
+}
+
+impl Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, Quoted(&self.name))
     }
 }
 
-/// Kinds that make up the configuration.
+/// Kinds that make up the configuration, in the order in which they are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// `BFDProfile`
+    BfdProfile,
+    /// `BGPPeer`
+    BgpPeer,
+    /// `Community`
+    Community,
     /// `IPAddressPool`
     IpAddressPool,
     /// `L2Advertisement`
     L2Advertisement,
+    /// `BGPAdvertisement`
+    BgpAdvertisement,
 }
 
-impl fmt::Display for Kind {
+impl Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::BfdProfile => "BFDProfile",
+            Self::BgpPeer => "BGPPeer",
+            Self::Community => "Community",
             Self::IpAddressPool => "IPAddressPool",
             Self::L2Advertisement => "L2Advertisement",
+            Self::BgpAdvertisement => "BGPAdvertisement",
         })
     }
 }
@@ -103,120 +126,115 @@ pub enum Severity {
     Unresolved,
     /// It works, but not for ever; admission warns.
     Deprecated,
+    /// It is in force, but hardly what was meant; admission warns.
+    Doubtful,
 }
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// A pool is wrong in itself.
+    /// With a pool.
     Pool {
-        /// Name of the pool.
+        /// Its name.
         pool: String,
-        /// What is wrong.
+        /// What.
         problem: PoolProblem,
     },
-    /// An entry of a pool overlaps with another one, of the same or of another pool.
-    PoolOverlap {
-        /// Name of the pool.
-        pool: String,
-        /// The part of it that overlaps.
-        cidr: IpNet,
-        /// What was there before.
-        earlier: IpNet,
-        /// Whose that is.
-        earlier_pool: String,
-    },
-    /// An L2 advertisement is wrong in itself.
+    /// With an advertisement, of either kind.
     Advertisement {
-        /// Name of the advertisement.
-        advertisement: String,
-        /// What is wrong.
+        /// The advertisement.
+        advertisement: ObjectRef,
+        /// What.
         problem: AdvertisementProblem,
     },
-    /// An L2 advertisement names a pool that does not exist.
-    UnknownPool {
-        /// Name of the advertisement.
+    /// With a BGP advertisement.
+    BgpAdvertisement {
+        /// Its name.
         advertisement: String,
-        /// Name of the pool.
-        pool: String,
+        /// What.
+        problem: BgpAdvertisementProblem,
+    },
+    /// With a BGP peer.
+    Peer {
+        /// Its name.
+        peer: String,
+        /// What.
+        problem: PeerProblem,
+    },
+    /// With a BFD profile.
+    BfdProfile {
+        /// Its name.
+        profile: String,
+        /// What.
+        problem: BfdProblem,
+    },
+    /// With an alias of a community.
+    Community {
+        /// Name of the alias.
+        alias: String,
+        /// What.
+        problem: CommunityProblem,
     },
 }
 
-impl fmt::Display for Message {
+impl Message {
+    /// The name that its text may need, and the problem.
+    fn problem(&self) -> (Name<'_>, &dyn Problem) {
+        match self {
+            Self::Pool { pool, problem } => (Name { kind: Kind::IpAddressPool, name: pool }, problem),
+            Self::Advertisement { advertisement: ObjectRef { kind, name }, problem } => {
+                (Name { kind: *kind, name }, problem)
+            }
+            Self::BgpAdvertisement { advertisement, problem } => {
+                (Name { kind: Kind::BgpAdvertisement, name: advertisement }, problem)
+            }
+            Self::Peer { peer, problem } => (Name { kind: Kind::BgpPeer, name: peer }, problem),
+            Self::BfdProfile { profile, problem } => {
+                (Name { kind: Kind::BfdProfile, name: profile }, problem)
+            }
+            Self::Community { alias, problem } => (Name { kind: Kind::Community, name: alias }, problem),
+        }
+    }
+}
+
+impl Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pool { pool, problem } => {
-                write!(f, "parsing address pool {pool}: ")?;
-                problem.write(f, pool)
-            }
-            Self::PoolOverlap { pool, cidr, earlier, .. } => write!(
-                f,
-                "CIDR \"{cidr}\" in pool {} overlaps with already defined CIDR \"{earlier}\"",
-                Quoted(pool)
-            ),
-            Self::Advertisement { advertisement, problem } => problem.write(f, advertisement),
-            Self::UnknownPool { advertisement, pool } => write!(
-                f,
-                "L2Advertisement {} refers to IPAddressPool {}, which does not exist",
-                Quoted(advertisement),
-                Quoted(pool)
-            ),
-        }
+        let (name, problem) = self.problem();
+        problem.write(f, name)
     }
 }
 
-/// What can be wrong with a pool in itself.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PoolProblem {
-    /// It has no name.
-    MissingName,
-    /// It has no addresses.
-    NoPrefixes,
-    /// An entry cannot be read.
-    InvalidEntry(RangeError),
-    /// A namespace is listed twice.
-    RepeatedNamespace,
-    /// Something in a list of selectors is there twice.
-    Repeated(Repeated),
-    /// A selector cannot be read.
-    InvalidSelector {
-        /// The list it is in.
-        field: SelectorField,
-        /// The selector.
-        selector: LabelSelector,
-        /// Why.
-        error: SelectorError,
-    },
+/// An object as a text names it.
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    kind: Kind,
+    name: &'a str,
 }
 
-impl PoolProblem {
-    fn write(&self, f: &mut fmt::Formatter<'_>, pool: &str) -> fmt::Result {
-        match self {
-            Self::MissingName => f.write_str("missing pool name"),
-            Self::NoPrefixes => f.write_str("pool has no prefixes defined"),
-            Self::InvalidEntry(error) => {
-                write!(f, "invalid CIDR {} in pool {}: {error}", Quoted(&error.entry), Quoted(pool))
-            }
-            Self::RepeatedNamespace => f.write_str("duplicate definition in namespaces field"),
-            Self::Repeated(repeated) => repeated.fmt(f),
-            Self::InvalidSelector { field, selector, error } => {
-                let what = if *field == SelectorField::Namespaces { "namespace" } else { "service" };
-                let selector = text::selector(Style::Plain, selector);
-                write!(f, "{error}\ninvalid {what} label selector {selector} in ip pool {pool}")
-            }
-        }
+/// `BGPPeer "a"`
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, Quoted(self.name))
+    }
+}
+
+/// What every problem can say of itself.
+trait Problem {
+    fn severity(&self) -> Severity;
+
+    /// Something that is only unresolved may still leave out what depends on it.
+    fn leaves_out(&self) -> bool {
+        self.severity() == Severity::Invalid
     }
 
-    fn remedy(&self) -> &'static str {
-        match self {
-            Self::MissingName => "give the pool a name",
-            Self::NoPrefixes => "list at least one prefix or range in spec.addresses",
-            Self::InvalidEntry(_) => {
-                "write a prefix such as 192.168.10.0/24 or a range such as 192.168.10.200-192.168.10.220"
-            }
-            Self::RepeatedNamespace | Self::Repeated(_) => "remove the repetition",
-            Self::InvalidSelector { .. } => "correct the label selector",
-        }
+    fn remedy(&self) -> String;
+
+    /// Writes the text.
+    fn write(&self, f: &mut fmt::Formatter<'_>, of: Name<'_>) -> fmt::Result;
+
+    /// Whether the text says which object is meant.
+    fn names_object(&self) -> bool {
+        true
     }
 }
 
@@ -244,71 +262,6 @@ impl SelectorField {
             Self::Nodes => "nodeSelectors",
             Self::Pools => "ipAddressPoolSelectors",
             Self::PreferredNodes => "preferredNodeSelectors",
-        }
-    }
-}
-
-/// What can be wrong with an advertisement in itself.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AdvertisementProblem {
-    /// A pool is named twice.
-    RepeatedPool(String),
-    /// Something in a list of selectors is there twice.
-    Repeated(Repeated),
-    /// A selector cannot be read.
-    InvalidSelector {
-        /// The list it is in.
-        field: SelectorField,
-        /// The selector.
-        selector: LabelSelector,
-        /// Why.
-        error: SelectorError,
-    },
-}
-
-impl AdvertisementProblem {
-    fn write(&self, f: &mut fmt::Formatter<'_>, advertisement: &str) -> fmt::Result {
-        match self {
-            Self::RepeatedPool(pool) => write!(f, "duplicate definition of ipAddressPools {}", Quoted(pool)),
-            Self::Repeated(repeated) => repeated.fmt(f),
-            Self::InvalidSelector { field, selector, error } => {
-                let selector = text::selector(Style::Plain, selector);
-                match field {
-                    SelectorField::Services => write!(
-                        f,
-                        "invalid service selector {selector}: {error}\nfailed to parse service selector for {advertisement}"
-                    ),
-                    SelectorField::PreferredNodes => write!(
-                        f,
-                        "{error}\ninvalid preferred node selector {selector}\n\
-                         failed to parse preferred node selectors for {advertisement}"
-                    ),
-                    SelectorField::Nodes => write!(
-                        f,
-                        "{error}\ninvalid label selector {selector}\nfailed to parse node selector for {advertisement}"
-                    ),
-                    SelectorField::Pools | SelectorField::Namespaces => {
-                        write!(f, "{error}\ninvalid label selector {selector}")
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether the text says which advertisement is meant.
-    fn names_object(&self) -> bool {
-        match self {
-            Self::RepeatedPool(_) | Self::Repeated(_) => false,
-            Self::InvalidSelector { field, .. } => {
-                !matches!(field, SelectorField::Pools | SelectorField::Namespaces)
-            }
-        }
-    }
-
-    fn remedy(&self) -> &'static str {
-        match self {
-            Self::RepeatedPool(_) | Self::Repeated(_) => "remove the repetition",
-            Self::InvalidSelector { .. } => "correct the label selector",
         }
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec, ServiceAllocation};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::diagnostic::{PoolProblem, SelectorField};
-use super::ranges::{Family, IpRange, is_buggy};
-use super::selectors::{Finding, SelectorProblem, parse_list};
-use crate::selector::{Labels, Repeated, Selector, SelectorError, any_matches};
+use super::ranges::{Family, IpRange, host_bits, is_buggy};
+use super::reserved::reserved;
+use super::selectors::{Finding, parse_list};
+use crate::selector::{Labels, Selector, any_matches};
 
 /// A pool in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,11 +87,17 @@ impl LeftOutPool {
     }
 }
 
-/// The pool as far as it can be read, and everything that is wrong with it in itself.
-pub(super) fn parse(
-    pool: &IPAddressPool,
-    namespaces: &BTreeMap<String, Labels>,
-) -> (Pool, Vec<Finding<PoolProblem>>) {
+/// A pool as far as it can be read.
+pub(super) struct Parsed {
+    pub(super) pool: Pool,
+    /// Where in the object its ranges stand.
+    pub(super) places: Vec<usize>,
+    /// Everything that is wrong with it in itself.
+    pub(super) findings: Vec<Finding<PoolProblem>>,
+}
+
+/// Reads a pool.
+pub(super) fn parse(pool: &IPAddressPool, namespaces: &BTreeMap<String, Labels>) -> Parsed {
     let IPAddressPoolSpec { addresses, auto_assign, avoid_buggy_ips, service_allocation } = &pool.spec;
     let mut findings = Vec::new();
     let name = pool.metadata.name.clone().unwrap_or_default();
@@ -101,19 +107,37 @@ pub(super) fn parse(
     if addresses.is_empty() {
         findings.push(("spec.addresses".to_owned(), PoolProblem::NoPrefixes));
     }
-    let mut ranges = Vec::new();
+    let mut ranges = Vec::with_capacity(addresses.len());
+    let mut places = Vec::with_capacity(addresses.len());
     for (index, entry) in addresses.iter().enumerate() {
-        match entry.parse() {
-            Ok(range) => ranges.push(range),
-            Err(error) => {
-                findings.push((format!("spec.addresses[{index}]"), PoolProblem::InvalidEntry(error)));
+        let path = || format!("spec.addresses[{index}]");
+        match entry.parse::<IpRange>() {
+            Ok(range) => {
+                ranges.push(range);
+                places.push(index);
+                findings.extend(remarks(entry, &range).map(|problem| (path(), problem)));
             }
+            Err(error) => findings.push((path(), PoolProblem::InvalidEntry(error))),
         }
+    }
+    if *avoid_buggy_ips && !ranges.is_empty() && ranges.iter().all(|range| range.buggy() == range.len()) {
+        findings.push(("spec.avoidBuggyIPs".to_owned(), PoolProblem::AllBuggy));
     }
     let restriction = service_allocation.as_ref().map(|it| restrict(it, namespaces, &mut findings));
     let pool =
         Pool { name, ranges, auto_assign: *auto_assign, avoid_buggy_ips: *avoid_buggy_ips, restriction };
-    (pool, findings)
+    Parsed { pool, places, findings }
+}
+
+/// What is strange about an entry that can be read.
+fn remarks(entry: &str, range: &IpRange) -> impl Iterator<Item = PoolProblem> {
+    let entry = || entry.to_owned();
+    let host_bits = host_bits(&entry()).map(|cidr| PoolProblem::HostBits { entry: entry(), cidr });
+    let reserved = reserved(range).map(|(reserved, usable)| match usable {
+        false => PoolProblem::NotUsable { entry: entry(), reserved },
+        true => PoolProblem::PartlyReserved { entry: entry(), reserved },
+    });
+    host_bits.into_iter().chain(reserved)
 }
 
 fn restrict(
@@ -127,23 +151,25 @@ fn restrict(
     }
     let parent = "spec.serviceAllocation";
     let selectors = parse_list(&allocation.namespace_selectors, parent, SelectorField::Namespaces, findings);
+    // Who knows no Namespace cannot say that one is missing.
+    if !all_namespaces.is_empty() {
+        let unknown = namespaces.iter().filter(|name| !all_namespaces.contains_key(*name));
+        findings.extend(unknown.map(|name| {
+            let problem = PoolProblem::UnknownNamespace(name.clone());
+            (format!("{parent}.namespaces"), problem)
+        }));
+    }
     let matching = all_namespaces.iter().filter(|(_, labels)| any_matches(&selectors, labels));
     namespaces.extend(matching.map(|(name, _)| name.clone()));
+    let readable = selectors.len() == allocation.namespace_selectors.len();
+    if namespaces.is_empty() && readable && !selectors.is_empty() && !all_namespaces.is_empty() {
+        findings.push((format!("{parent}.namespaceSelectors"), PoolProblem::NoNamespace));
+    }
     let services = parse_list(&allocation.service_selectors, parent, SelectorField::Services, findings);
     let everywhere = allocation.namespaces.is_empty() && allocation.namespace_selectors.is_empty();
     Restriction {
         priority: allocation.priority.unwrap_or_default(),
         namespaces: (!everywhere).then_some(namespaces),
         services,
-    }
-}
-
-impl SelectorProblem for PoolProblem {
-    fn repeated(repeated: Repeated) -> Self {
-        Self::Repeated(repeated)
-    }
-
-    fn invalid(field: SelectorField, selector: LabelSelector, error: SelectorError) -> Self {
-        Self::InvalidSelector { field, selector, error }
     }
 }

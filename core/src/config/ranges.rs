@@ -150,6 +150,12 @@ impl FromStr for IpRange {
     }
 }
 
+/// What a prefix with bits beyond its length is read as; none if it has none, or is no prefix.
+pub(super) fn host_bits(entry: &str) -> Option<IpNet> {
+    let net = prefix(entry)?;
+    (net.addr() != net.network()).then(|| canonical(net.trunc()))
+}
+
 /// Stricter than the parser of `ipnet`, which accepts leading zeros.
 fn prefix(entry: &str) -> Option<IpNet> {
     let (address, length) = entry.split_once('/')?;

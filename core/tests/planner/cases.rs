@@ -253,7 +253,7 @@ fn statuses_and_events() {
     let plan = all.plans("iris2").pop_first().unwrap().1;
     assert_eq!(service_l2_status(&plan, "iris2").unwrap().interfaces, []);
 
-    let assigned = Event::NodeAssigned { node: "iris2".to_owned(), protocol: LAYER2 };
+    let assigned = Event::NodeAssigned { node: "iris2".to_owned(), protocol: Protocol::Layer2 };
     assert_eq!((assigned.reason(), assigned.is_warning()), ("nodeAssigned", false));
     assert_eq!(assigned.to_string(), r#"announcing from node "iris2" with protocol "layer2""#);
     let failed = Event::AnnounceFailed { node: "iris2".to_owned(), address: "10.20.30.1".parse().unwrap() };

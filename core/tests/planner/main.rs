@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bgp;
 mod cases;
 mod laws;
 
@@ -11,7 +12,7 @@ use ferrolb_api::v1beta1::{L2Advertisement, L2AdvertisementSpec, PreferredNode};
 use ferrolb_core::config::{Config, compile};
 use ferrolb_core::node::Node;
 use ferrolb_core::planner::{
-    Announcements, Event, Holders, LAYER2, PlanInput, ServicePlan, Withheld, merge, plan_service,
+    Announcements, Event, Holders, PlanInput, Protocol, ServicePlan, Withheld, merge, plan_service,
 };
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
@@ -92,7 +93,8 @@ impl World {
     /// For each Service, in order: "" if this node announces all its addresses, else the reason.
     fn reasons(&self, this_node: &str) -> String {
         let plans = self.plans(this_node);
-        let reason = |it: &LoadBalancer| plans[&it.key].withheld().map_or("", Withheld::reason);
+        let reason =
+            |it: &LoadBalancer| plans[&it.key].withheld().map_or("", |it| it.reason(Protocol::Layer2));
         self.services.iter().map(reason).collect::<Vec<_>>().join(",")
     }
 

@@ -30,7 +30,8 @@ pub const WORKERS: [&str; 2] = ["k8s-node-1", "k8s-node-2"];
 /// All nodes.
 pub const NODES: [&str; 3] = ["k8s-master-1", "k8s-node-1", "k8s-node-2"];
 
-const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/samples");
+/// Where the samples are.
+pub const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/samples");
 
 /// The running product, with the samples applied and the Service reachable.
 pub struct Product {

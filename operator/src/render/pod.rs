@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use ferrolb_api::v1beta1::{LogLevel, WorkloadConfig};
 use ferrolb_api::well_known::port;
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, ObjectFieldSelector,
-    PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile,
-    SecurityContext,
+    Affinity, Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction,
+    ObjectFieldSelector, PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec,
+    Probe, ResourceRequirements, SeccompProfile, SecurityContext, WeightedPodAffinityTerm,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Context, labels, pod_labels};
+use super::{Context, labels, pod_labels, pod_selector};
+use crate::image::ImageReference;
 
 /// Who owns nothing in the image and on the node.
 const NOBODY: i64 = 65534;
@@ -37,13 +38,11 @@ pub(super) struct Process<'a> {
 }
 
 /// The container of a process: read-only root, no escalation, every capability dropped but the one.
-pub(super) fn container(context: &Context<'_>, process: Process<'_>) -> Container {
-    let spec = &context.metallb.spec;
-    let level = spec.log_level.unwrap_or(LogLevel::Info).as_str();
+pub(super) fn container(image: &ImageReference, level: LogLevel, process: Process<'_>) -> Container {
     let mut args = vec![
         format!("--port={}", port::METRICS),
         format!("--health-probe-port={}", port::PROBES),
-        format!("--log-level={level}"),
+        format!("--log-level={}", level.as_str()),
     ];
     args.extend(process.args);
     let mut env =
@@ -53,7 +52,7 @@ pub(super) fn container(context: &Context<'_>, process: Process<'_>) -> Containe
     ports.extend(process.ports);
     Container {
         name: process.name.into(),
-        image: Some(context.settings.image.to_string()),
+        image: Some(image.to_string()),
         image_pull_policy: Some("IfNotPresent".into()),
         command: Some(vec![process.command.into()]),
         args: Some(args),
@@ -64,13 +63,49 @@ pub(super) fn container(context: &Context<'_>, process: Process<'_>) -> Containe
         readiness_probe: Some(probe("/readyz", process.probe_host, 2)),
         liveness_probe: Some(probe("/healthz", process.probe_host, 10)),
         resources: Some(small()),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            read_only_root_filesystem: Some(true),
-            capabilities: Some(Capabilities {
-                drop: Some(vec!["ALL".into()]),
-                add: process.capability.map(|capability| vec![capability.into()]),
-            }),
+        security_context: Some(confined(process.capability)),
+        ..Default::default()
+    }
+}
+
+/// A container that does one thing before the others start, and ends.
+pub(super) fn init_container(image: &ImageReference, name: &str, command: &[&str]) -> Container {
+    Container {
+        name: name.into(),
+        image: Some(image.to_string()),
+        image_pull_policy: Some("IfNotPresent".into()),
+        command: Some(command.iter().map(|word| (*word).to_owned()).collect()),
+        env: Some(vec![field("METALLB_NAMESPACE", "metadata.namespace")]),
+        resources: Some(small()),
+        security_context: Some(confined(None)),
+        ..Default::default()
+    }
+}
+
+fn confined(capability: Option<&str>) -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(Capabilities {
+            drop: Some(vec!["ALL".into()]),
+            add: capability.map(|capability| vec![capability.into()]),
+        }),
+        ..Default::default()
+    }
+}
+
+/// A preference only: on a single node all replicas run side by side.
+pub(super) fn apart(component: &str) -> Affinity {
+    Affinity {
+        pod_anti_affinity: Some(PodAntiAffinity {
+            preferred_during_scheduling_ignored_during_execution: Some(vec![WeightedPodAffinityTerm {
+                weight: 100,
+                pod_affinity_term: PodAffinityTerm {
+                    label_selector: Some(pod_selector(component)),
+                    topology_key: "kubernetes.io/hostname".into(),
+                    ..Default::default()
+                },
+            }]),
             ..Default::default()
         }),
         ..Default::default()
@@ -79,26 +114,35 @@ pub(super) fn container(context: &Context<'_>, process: Process<'_>) -> Containe
 
 /// A pod template around one container, with what the administrator set for the workload.
 pub(super) fn template(
+    context: &Context<'_>,
     component: &str,
     config: Option<&WorkloadConfig>,
     mut pod: PodSpec,
 ) -> PodTemplateSpec {
+    pod.image_pull_secrets = unless_empty(&context.metallb.spec.image_pull_secrets);
+    let mut template = plain_template(component, pod);
+    let (Some(config), Some(metadata), Some(pod)) = (config, &mut template.metadata, &mut template.spec)
+    else {
+        return template;
+    };
+    metadata.annotations.get_or_insert_default().extend(config.annotations.clone());
+    pod.priority_class_name = config.priority_class_name.clone();
+    pod.runtime_class_name = config.runtime_class_name.clone();
+    if config.affinity.is_some() {
+        pod.affinity = config.affinity.clone();
+    }
+    if let (Some(resources), Some(main)) = (&config.resources, pod.containers.first_mut()) {
+        main.resources = Some(resources.clone());
+    }
+    template
+}
+
+/// A pod template around one container.
+pub(super) fn plain_template(component: &str, mut pod: PodSpec) -> PodTemplateSpec {
     let metrics = port::METRICS.to_string();
-    let mut annotations =
-        labels([("prometheus.io/port", metrics.as_str()), ("prometheus.io/scrape", "true")]);
+    let annotations = labels([("prometheus.io/port", metrics.as_str()), ("prometheus.io/scrape", "true")]);
     // The variables that Kubernetes makes of Services are called like ours.
     pod.enable_service_links = Some(false);
-    if let Some(config) = config {
-        annotations.extend(config.annotations.clone());
-        pod.priority_class_name = config.priority_class_name.clone();
-        pod.runtime_class_name = config.runtime_class_name.clone();
-        if config.affinity.is_some() {
-            pod.affinity = config.affinity.clone();
-        }
-        if let (Some(resources), Some(main)) = (&config.resources, pod.containers.first_mut()) {
-            main.resources = Some(resources.clone());
-        }
-    }
     PodTemplateSpec {
         metadata: Some(ObjectMeta {
             labels: Some(pod_labels(component)),

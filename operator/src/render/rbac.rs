@@ -1,6 +1,8 @@
 //! Accounts and rights: of each operand, what its process asks of the API server and no more; of the
 //! operator, what it does itself and everything it grants (the API server lets nobody grant more).
 
+use std::collections::BTreeSet;
+
 use ferrolb_api::well_known::{GROUP, component, label, object};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
@@ -9,9 +11,12 @@ use k8s_openapi::api::rbac::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::object::{Kind, Object, Scope};
-use super::{COMPONENTS, Context, labels};
+use super::{COMPONENTS, Context, Installer, labels};
 
 const READ: &[&str] = &["get", "list", "watch"];
+/// Kinds that make up the configuration.
+const CONFIGURATION: &[&str] =
+    &["bfdprofiles", "bgpadvertisements", "bgppeers", "communities", "ipaddresspools", "l2advertisements"];
 const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -29,7 +34,10 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
     COMPONENTS
         .iter()
         .flat_map(|component| {
-            let (account, rights) = of_component(component);
+            let (account, mut rights) = of_component(component, &context.observed.peer_secrets);
+            if context.settings.installer == Installer::Manifest && *component == component::CONTROLLER {
+                rights.own.push(membership_key());
+            }
             // Cluster-scoped names carry the namespace, as in MetalLB: metallb-system:controller.
             let global = format!("{namespace}:{component}");
             account_with_rights(
@@ -46,7 +54,8 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
 pub fn operator(namespace: &str) -> Vec<Object> {
     let mut rights = operator_itself();
     for component in COMPONENTS {
-        let granted = of_component(component).1;
+        // The Secrets that speakers may read are among those that it may read itself.
+        let granted = of_component(component, &BTreeSet::new()).1;
         add_missing(&mut rights.cluster, granted.cluster);
         add_missing(&mut rights.own, granted.own);
     }
@@ -74,10 +83,10 @@ fn add_missing(rules: &mut Vec<PolicyRule>, more: Vec<PolicyRule>) {
     }
 }
 
-fn of_component(component: &str) -> (&'static str, Rights) {
+fn of_component(component: &str, peer_secrets: &BTreeSet<String>) -> (&'static str, Rights) {
     match component {
         component::CONTROLLER => (object::CONTROLLER, controller()),
-        component::SPEAKER => (object::SPEAKER, speaker()),
+        component::SPEAKER => (object::SPEAKER, speaker(peer_secrets)),
         _ => (object::WEBHOOK, webhook()),
     }
 }
@@ -85,14 +94,15 @@ fn of_component(component: &str) -> (&'static str, Rights) {
 fn controller() -> Rights {
     Rights {
         cluster: vec![
-            rule("", &["namespaces", "services"], READ),
+            // Node addresses must not be in pools.
+            rule("", &["namespaces", "nodes", "services"], READ),
             rule("", &["services/status"], &["patch", "update"]),
             events(),
             token_reviews(),
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, CONFIGURATION, READ),
             rule(GROUP, &["ipaddresspools/status"], &["patch", "update"]),
             rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
             // The owner of its ConfigurationState is its own pod.
@@ -103,8 +113,19 @@ fn controller() -> Rights {
     }
 }
 
-fn speaker() -> Rights {
-    Rights {
+/// The controller's pod makes the key where there is no operator.
+fn membership_key() -> PolicyRule {
+    named(rule("", &["secrets"], &["get", "update"]), object::MEMBERLIST_SECRET)
+}
+
+/// A speaker may read the Secrets that BGPPeers name, and no other: the key of the webhook's CA is not
+/// for every node.
+fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
+    let secrets = PolicyRule {
+        resource_names: Some(peer_secrets.iter().cloned().collect()),
+        ..rule("", &["secrets"], READ)
+    };
+    let mut rights = Rights {
         cluster: vec![
             rule("", &["nodes", "services"], READ),
             rule("discovery.k8s.io", &["endpointslices"], READ),
@@ -113,13 +134,17 @@ fn speaker() -> Rights {
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, CONFIGURATION, READ),
             rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
+            rule(GROUP, &["servicebgpstatuses", "servicebgpstatuses/status"], WRITE),
             rule(GROUP, &["servicel2statuses", "servicel2statuses/status"], WRITE),
             // The other speakers' addresses.
             rule("", &["pods"], READ),
         ],
-    }
+    };
+    // A rule without names would be one for all of them.
+    rights.own.extend((!peer_secrets.is_empty()).then_some(secrets));
+    rights
 }
 
 fn webhook() -> Rights {
@@ -133,12 +158,22 @@ fn webhook() -> Rights {
                 ),
                 object::WEBHOOK_CONFIGURATION,
             ),
+            // The conversion of BGPPeers.
+            named(
+                rule(
+                    "apiextensions.k8s.io",
+                    &["customresourcedefinitions"],
+                    &["get", "list", "patch", "watch"],
+                ),
+                object::BGP_PEER_CRD,
+            ),
             rule("", &["namespaces", "nodes"], READ),
+            rule("networking.k8s.io", &["servicecidrs"], READ),
             token_reviews(),
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, &["ipaddresspools", "l2advertisements"], READ),
+            rule(GROUP, CONFIGURATION, READ),
             rule("", &["secrets"], &["create"]),
             named(rule("", &["secrets"], &["get", "list", "update", "watch"]), object::WEBHOOK_SECRET),
         ],
@@ -154,12 +189,16 @@ fn operator_itself() -> Rights {
         access_reviews(),
     ];
     let mut own = vec![
-        rule(GROUP, &["metallbs"], READ),
+        rule(GROUP, &["bgppeers", "metallbs"], READ),
         rule(GROUP, &["metallbs/status"], &["patch", "update"]),
         // Where owner references are policed, blocking the owner's deletion needs this.
         rule(GROUP, &["metallbs/finalizers"], &["update"]),
-        // Its own pod, for the image that the operands get too.
-        rule("", &["pods"], &["get"]),
+        // The product's pods, for why they do not start, and its own, for the image that all get.
+        rule("", &["pods"], READ),
+        // Its own namespace, for the Pod Security level.
+        rule("", &["namespaces"], &["get"]),
+        // Why a DaemonSet makes no pods stands in its Events only.
+        rule("", &["events"], &["create", "list", "patch"]),
         new_leases(),
         lease(object::OPERATOR_LEASE),
     ];
@@ -220,11 +259,25 @@ fn account_with_rights(
     ]
 }
 
+/// An account that has rights in one namespace only.
+pub(super) fn namespaced_account(
+    namespace: &str,
+    name: &str,
+    metadata: ObjectMeta,
+    rules: Vec<PolicyRule>,
+) -> Vec<Object> {
+    let names = Names { namespace, account: name, role: name, cluster_role: name };
+    let rights = Rights { cluster: Vec::new(), own: rules };
+    let mut objects = account_with_rights(names, rights, metadata.clone(), metadata);
+    objects.retain(|object| object.kind().scope() == Scope::Namespaced);
+    objects
+}
+
 fn role_ref(kind: &str, name: &str) -> RoleRef {
     RoleRef { api_group: Some(RBAC_GROUP.into()), kind: kind.into(), name: name.into() }
 }
 
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+pub(super) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     PolicyRule {
         api_groups: Some(vec![group.into()]),

@@ -7,12 +7,12 @@ use ferrolb_api::well_known::{component, object, port};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ConfigMapVolumeSource, ContainerPort, PodSecurityContext, PodSpec, Secret, SecretVolumeSource,
-    Toleration, Volume, VolumeMount,
+    ConfigMap, ConfigMapVolumeSource, ContainerPort, KeyToPath, PodSecurityContext, PodSpec, Secret,
+    SecretVolumeSource, Toleration, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Context, Object, pod, pod_selector};
+use super::{Context, Installer, Object, pod, pod_selector};
 
 const KEY_VOLUME: &str = "memberlist";
 const KEY_PATH: &str = "/etc/ml_secret_key";
@@ -53,46 +53,48 @@ pub(super) fn configuration(context: &Context<'_>) -> Vec<Object> {
         }
         .into(),
     ];
-    objects.extend(context.observed.memberlist_key.as_ref().map(|key| {
-        let key = ByteString(key.clone().into_bytes());
-        Object::from(Secret {
+    let key = context.observed.memberlist_key.as_ref().map(|key| ByteString(key.clone().into_bytes()));
+    if key.is_some() || context.settings.installer == Installer::Manifest {
+        let secret = Secret {
             metadata: context.namespaced(object::MEMBERLIST_SECRET, component::SPEAKER),
-            data: Some(BTreeMap::from([(object::MEMBERLIST_SECRET_KEY.into(), key)])),
+            data: key.map(|key| BTreeMap::from([(object::MEMBERLIST_SECRET_KEY.into(), key)])),
             type_: Some("Opaque".into()),
             ..Default::default()
-        })
-    }));
+        };
+        objects.push(secret.into());
+    }
     objects
 }
 
 pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
     let spec = &context.metallb.spec;
     let member_labels = format!("app=metallb,component={}", component::SPEAKER);
-    let mut container = pod::container(
-        context,
-        pod::Process {
-            name: "speaker",
-            command: "/speaker",
-            env: vec![
-                pod::field("METALLB_NODE_NAME", "spec.nodeName"),
-                pod::field("METALLB_HOST", "status.hostIP"),
-                pod::field("METALLB_ML_BIND_ADDR", "status.podIP"),
-                pod::value("METALLB_ML_BIND_PORT", &port::MEMBERLIST.to_string()),
-                pod::value("METALLB_ML_LABELS", &member_labels),
-                pod::value("METALLB_ML_SECRET_KEY_PATH", KEY_PATH),
-            ],
-            args: [vec![format!("--health-probe-address={LOOPBACK}")], pod::load_balancer_class(context)]
-                .concat(),
-            ports: vec![ContainerPort {
-                name: Some("memberlist-udp".into()),
-                container_port: port::MEMBERLIST.into(),
-                protocol: Some("UDP".into()),
-                ..Default::default()
-            }],
-            probe_host: Some(LOOPBACK),
-            capability: Some("NET_RAW"),
-        },
-    );
+    let mut args = vec![format!("--health-probe-address={LOOPBACK}")];
+    args.extend(pod::load_balancer_class(context));
+    if spec.ignore_exclude_lb == Some(true) {
+        args.push("--ignore-exclude-lb".into());
+    }
+    let mut container = context.container(pod::Process {
+        name: "speaker",
+        command: "/speaker",
+        env: vec![
+            pod::field("METALLB_NODE_NAME", "spec.nodeName"),
+            pod::field("METALLB_HOST", "status.hostIP"),
+            pod::field("METALLB_ML_BIND_ADDR", "status.podIP"),
+            pod::value("METALLB_ML_BIND_PORT", &port::MEMBERLIST.to_string()),
+            pod::value("METALLB_ML_LABELS", &member_labels),
+            pod::value("METALLB_ML_SECRET_KEY_PATH", KEY_PATH),
+        ],
+        args,
+        ports: vec![ContainerPort {
+            name: Some("memberlist-udp".into()),
+            container_port: port::MEMBERLIST.into(),
+            protocol: Some("UDP".into()),
+            ..Default::default()
+        }],
+        probe_host: Some(LOOPBACK),
+        capability: Some("NET_RAW"),
+    });
     container.volume_mounts =
         Some(vec![mount(KEY_VOLUME, KEY_PATH), mount(object::EXCLUDE_L2, EXCLUDE_PATH)]);
     let pod = PodSpec {
@@ -104,6 +106,12 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
                 name: KEY_VOLUME.into(),
                 secret: Some(SecretVolumeSource {
                     secret_name: Some(object::MEMBERLIST_SECRET.into()),
+                    // Named, so that a pod waits for its key and never starts without one.
+                    items: Some(vec![KeyToPath {
+                        key: object::MEMBERLIST_SECRET_KEY.into(),
+                        path: object::MEMBERLIST_SECRET_KEY.into(),
+                        ..Default::default()
+                    }]),
                     default_mode: Some(0o400),
                     ..Default::default()
                 }),
@@ -136,17 +144,22 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
         spec: DaemonSetSpec {
             revision_history_limit: Some(3),
             selector: pod_selector(component::SPEAKER),
-            template: pod::template(component::SPEAKER, spec.speaker_config.as_ref(), pod),
-            update_strategy: Some(DaemonSetUpdateStrategy {
-                type_: Some("RollingUpdate".into()),
-                rolling_update: Some(RollingUpdateDaemonSet {
-                    max_unavailable: Some(IntOrString::Int(1)),
-                    ..Default::default()
-                }),
-            }),
+            template: pod::template(context, component::SPEAKER, spec.speaker_config.as_ref(), pod),
+            update_strategy: Some(spec.update_strategy.clone().unwrap_or_else(one_by_one)),
             ..Default::default()
         },
         status: None,
+    }
+}
+
+/// A node gives its addresses away before the next one does.
+fn one_by_one() -> DaemonSetUpdateStrategy {
+    DaemonSetUpdateStrategy {
+        type_: Some("RollingUpdate".into()),
+        rolling_update: Some(RollingUpdateDaemonSet {
+            max_unavailable: Some(IntOrString::Int(1)),
+            ..Default::default()
+        }),
     }
 }
 

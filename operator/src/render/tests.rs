@@ -1,13 +1,16 @@
 //! Golden files are blessed with `INSTA_UPDATE=always cargo test -p ferrolb-operator`.
 
+use ferrolb_api::well_known::object;
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
 use super::*;
 
 fn settings() -> Settings {
     Settings {
+        installer: Installer::Operator,
         namespace: "metallb-system".into(),
         image: "ferrolb.io/ferrolb:v0.1.0".parse().unwrap(),
         version: "v0.1.0".into(),
@@ -15,7 +18,11 @@ fn settings() -> Settings {
 }
 
 fn observed() -> Observed {
-    Observed { crd_uid: Some("crd-uid".into()), memberlist_key: Some("key".into()) }
+    Observed {
+        crd_uid: Some("crd-uid".into()),
+        memberlist_key: Some("key".into()),
+        peer_secrets: ["bgp-password".into()].into(),
+    }
 }
 
 fn metallb(spec: Value) -> MetalLB {
@@ -50,6 +57,10 @@ fn every_field() -> MetalLB {
         "controllerTolerations": [{"key": "b", "operator": "Exists"}],
         "speakerConfig": config("speaker"),
         "controllerConfig": config("controller"),
+        "controllerReplicas": 2,
+        "imagePullSecrets": [{"name": "pull"}],
+        "updateStrategy": {"type": "OnDelete"},
+        "ignoreExcludeLB": true,
     }))
 }
 
@@ -181,9 +192,35 @@ fn the_operator_holds_every_right_that_it_grants() {
     for scope in [Scope::Cluster, Scope::Namespaced] {
         let held = rules(&own, scope);
         for rule in rules(&granted, scope) {
-            assert!(held.contains(&rule), "{rule:?}");
+            assert!(held.iter().any(|held| covers(held, &rule)), "{rule:?}");
         }
     }
+}
+
+fn covers(held: &PolicyRule, granted: &PolicyRule) -> bool {
+    let all = |a: &Option<Vec<String>>, b: &Option<Vec<String>>| {
+        b.iter().flatten().all(|it| a.iter().flatten().any(|held| held == it))
+    };
+    all(&held.api_groups, &granted.api_groups)
+        && all(&held.resources, &granted.resources)
+        && granted.verbs.iter().all(|verb| held.verbs.contains(verb))
+        && (held.resource_names.is_none() || held.resource_names == granted.resource_names)
+}
+
+#[test]
+fn a_speaker_reads_the_secrets_that_peers_name_and_no_other() {
+    let of_speaker = |observed: &Observed| -> Vec<PolicyRule> {
+        let objects = render(&metallb(json!({})), &settings(), observed).unwrap();
+        let rules = |object: &Object| match object {
+            Object::Role(role) if role.metadata.name.as_deref() == Some("speaker") => role.rules.clone(),
+            _ => None,
+        };
+        let rules = objects.iter().filter_map(rules).flatten();
+        rules.filter(|rule| rule.resources.iter().flatten().any(|it| it == "secrets")).collect()
+    };
+    assert_eq!(of_speaker(&Observed::default()), []);
+    let names: Vec<_> = of_speaker(&observed()).into_iter().map(|rule| rule.resource_names).collect();
+    assert_eq!(names, [Some(vec!["bgp-password".to_owned()])]);
 }
 
 #[test]
@@ -204,6 +241,16 @@ fn no_rule_is_a_wildcard_and_no_secret_is_readable_in_other_namespaces() {
     }
 }
 
+fn node_affinity(weight: i32) -> Value {
+    json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "preference": {}}]}})
+}
+
+fn pod_terms(weight: i32) -> Value {
+    json!({"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": weight, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname"}},
+    ]})
+}
+
 #[test]
 fn what_cannot_be_done_is_refused() {
     let brief = json!([{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 5}]);
@@ -212,7 +259,38 @@ fn what_cannot_be_done_is_refused() {
         (json!({"bgpBackend": "quagga"}), Refusal::UnknownBackend("quagga".into())),
         (json!({"speakerTolerations": brief}), Refusal::TolerationSeconds("SpeakerToleration")),
         (json!({"controllerTolerations": brief}), Refusal::TolerationSeconds("ControllerToleration")),
+        (
+            json!({"speakerConfig": {"affinity": node_affinity(101)}}),
+            Refusal::AffinityWeight("SpeakerConfig", "NodeAffinity"),
+        ),
+        (
+            json!({"controllerConfig": {"affinity": node_affinity(0)}}),
+            Refusal::AffinityWeight("ControllerConfig", "NodeAffinity"),
+        ),
+        (
+            json!({"controllerConfig": {"affinity": {"podAffinity": pod_terms(0)}}}),
+            Refusal::AffinityWeight("ControllerConfig", "PodAffinity"),
+        ),
+        (
+            json!({"speakerConfig": {"affinity": {"podAntiAffinity": pod_terms(101)}}}),
+            Refusal::AffinityWeight("SpeakerConfig", "PodAntiAffinity"),
+        ),
+        (
+            json!({"frrk8sConfig": {"alwaysBlock": ["10.0.0.0/8", " 10.0.0.0/33"]}}),
+            Refusal::AlwaysBlock(" 10.0.0.0/33".into()),
+        ),
+        (
+            json!({"frrk8sConfig": {"alwaysBlock": ["invalid_cidr"]}}),
+            Refusal::AlwaysBlock("invalid_cidr".into()),
+        ),
+        (json!({"frrk8sConfig": {"alwaysBlock": ["::/+1"]}}), Refusal::AlwaysBlock("::/+1".into())),
     ];
+    let fine = json!({
+        "speakerConfig": {"affinity": node_affinity(100)},
+        "controllerConfig": {"affinity": {"podAffinity": pod_terms(1)}},
+        "frrk8sConfig": {"alwaysBlock": ["10.0.0.0/8 ", "2001:db8::/32"]},
+    });
+    assert!(render(&metallb(fine), &settings(), &observed()).is_ok());
     for (spec, refusal) in table {
         assert_eq!(render(&metallb(spec.clone()), &settings(), &observed()), Err(refusal), "{spec}");
     }
@@ -236,4 +314,48 @@ fn certificate_and_ca_bundle_are_left_to_the_webhook() {
     assert_eq!((&certificate["data"], &certificate["stringData"]), (&Value::Null, &Value::Null));
     let registration = objects.iter().find(|o| o.kind() == Kind::ValidatingWebhookConfiguration).unwrap();
     assert!(!registration.to_value().to_string().contains("caBundle"));
+}
+
+#[test]
+fn what_runs_more_than_once_has_a_budget_that_lets_a_drain_through_and_prefers_different_nodes() {
+    for (replicas, expected) in [(1, vec![object::WEBHOOK]), (3, vec![object::WEBHOOK, object::CONTROLLER])] {
+        let objects = rendered(&metallb(json!({"controllerReplicas": replicas})));
+        let mut named = Vec::new();
+        for object in &objects {
+            if let Object::PodDisruptionBudget(budget) = object {
+                let spec = budget.spec.clone().unwrap();
+                assert_eq!((spec.max_unavailable, spec.min_available), (Some(IntOrString::Int(1)), None));
+                named.push(object.key().name);
+            }
+        }
+        assert_eq!(named, expected);
+        for pod in pods(&objects).iter().filter(|pod| pod.host_network.is_none()) {
+            let affinity = pod.affinity.clone().and_then(|affinity| affinity.pod_anti_affinity);
+            let replicated = expected.contains(&pod.service_account_name.as_deref().unwrap());
+            let required =
+                affinity.clone().and_then(|it| it.required_during_scheduling_ignored_during_execution);
+            assert_eq!((affinity.is_some(), required), (replicated, None));
+        }
+    }
+}
+
+#[test]
+fn a_file_cannot_hold_a_key_so_a_pod_makes_it() {
+    let settings = Settings { installer: Installer::Manifest, ..settings() };
+    let objects = render(&metallb(json!({})), &settings, &Observed::default()).unwrap();
+    let controller =
+        pods(&objects).into_iter().find(|pod| pod.service_account_name.as_deref() == Some("controller"));
+    let init = controller.unwrap().init_containers.unwrap();
+    assert_eq!(init[0].command.as_ref().unwrap()[1], "--make-memberlist-key");
+    let secret = objects.iter().find(|it| it.key().name == object::MEMBERLIST_SECRET).unwrap().to_value();
+    assert_eq!(secret["data"], Value::Null);
+    for object in &objects {
+        let labels = object.metadata().labels.clone().unwrap();
+        assert!(!labels.contains_key(label::MANAGED_BY), "{}: no operator watches it", object.key());
+    }
+}
+
+#[test]
+fn the_operators_own_deployment_is_as_in_the_golden_file() {
+    insta::assert_yaml_snapshot!("manager", Object::from(manager::deployment(&settings())).to_value());
 }

@@ -7,39 +7,50 @@ use k8s_openapi::api::admissionregistration::v1::{
     WebhookClientConfig,
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
-use k8s_openapi::api::core::v1::{
-    Affinity, PodAffinityTerm, PodAntiAffinity, PodSpec, Secret, Service, ServicePort, ServiceSpec,
-    WeightedPodAffinityTerm,
-};
+use k8s_openapi::api::core::v1::{PodSpec, Secret, Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::{Context, pod, pod_labels, pod_selector};
 
-/// Kinds that are reviewed: name of the webhook, resource.
-const REVIEWED: [(&str, &str); 2] = [
-    ("ipaddresspoolvalidationwebhook.metallb.io", "ipaddresspool"),
-    ("l2advertisementvalidationwebhook.metallb.io", "l2advertisement"),
+/// A kind that is reviewed.
+struct Reviewed {
+    singular: &'static str,
+    plural: &'static str,
+    version: &'static str,
+    /// Name of its webhook, up to `validationwebhook.metallb.io`.
+    prefix: &'static str,
+}
+
+const REVIEWED: [Reviewed; 6] = [
+    reviewed("bfdprofile", "bfdprofiles", "v1beta1"),
+    reviewed("bgpadvertisement", "bgpadvertisements", "v1beta1"),
+    Reviewed { prefix: "bgppeers", ..reviewed("bgppeer", "bgppeers", "v1beta2") },
+    reviewed("community", "communities", "v1beta1"),
+    reviewed("ipaddresspool", "ipaddresspools", "v1beta1"),
+    reviewed("l2advertisement", "l2advertisements", "v1beta1"),
 ];
+const METALLB: Reviewed = reviewed("metallb", "metallbs", "v1beta1");
+
+const fn reviewed(singular: &'static str, plural: &'static str, version: &'static str) -> Reviewed {
+    Reviewed { singular, plural, version, prefix: singular }
+}
 
 /// The webhook runs where the controller may: it was part of it in MetalLB.
 pub(super) fn deployment(context: &Context<'_>) -> Deployment {
     let spec = &context.metallb.spec;
-    let container = pod::container(
-        context,
-        pod::Process {
-            name: "webhook-server",
-            command: "/webhook",
-            env: Vec::new(),
-            args: Vec::new(),
-            ports: vec![pod::tcp_port("webhook", port::WEBHOOK)],
-            probe_host: None,
-            capability: None,
-        },
-    );
+    let container = context.container(pod::Process {
+        name: "webhook-server",
+        command: "/webhook",
+        env: Vec::new(),
+        args: Vec::new(),
+        ports: vec![pod::tcp_port("webhook", port::WEBHOOK)],
+        probe_host: None,
+        capability: None,
+    });
     let pod = PodSpec {
         service_account_name: Some(object::WEBHOOK.into()),
         containers: vec![container],
-        affinity: Some(apart()),
+        affinity: Some(pod::apart(component::WEBHOOK)),
         node_selector: pod::linux_nodes(&spec.controller_node_selector),
         tolerations: pod::unless_empty(&spec.controller_tolerations),
         security_context: Some(pod::unprivileged()),
@@ -60,28 +71,10 @@ pub(super) fn deployment(context: &Context<'_>) -> Deployment {
                 }),
             }),
             selector: pod_selector(component::WEBHOOK),
-            template: pod::template(component::WEBHOOK, None, pod),
+            template: pod::template(context, component::WEBHOOK, None, pod),
             ..Default::default()
         },
         status: None,
-    }
-}
-
-/// A preference only: on a single node both replicas run side by side.
-fn apart() -> Affinity {
-    Affinity {
-        pod_anti_affinity: Some(PodAntiAffinity {
-            preferred_during_scheduling_ignored_during_execution: Some(vec![WeightedPodAffinityTerm {
-                weight: 100,
-                pod_affinity_term: PodAffinityTerm {
-                    label_selector: Some(pod_selector(component::WEBHOOK)),
-                    topology_key: "kubernetes.io/hostname".into(),
-                    ..Default::default()
-                },
-            }]),
-            ..Default::default()
-        }),
-        ..Default::default()
     }
 }
 
@@ -114,32 +107,49 @@ pub(super) fn certificate(context: &Context<'_>) -> Secret {
 }
 
 /// Without `caBundle`: that field belongs to the webhook, which makes the certificate.
+///
+/// What would be wrong is not stored while the webhook is away. Nothing else waits for it: deleting is
+/// reviewed to warn, and must not keep a namespace from going; and a `MetalLB` object that keeps the webhook
+/// from running must be mended without it.
 pub(super) fn registration(context: &Context<'_>) -> ValidatingWebhookConfiguration {
-    let webhooks = REVIEWED.map(|(name, singular)| ValidatingWebhook {
-        name: name.into(),
+    let changes =
+        REVIEWED.iter().map(|kind| webhook(context, kind, "validation", &["CREATE", "UPDATE"], "Fail"));
+    let deletions = REVIEWED.iter().map(|kind| webhook(context, kind, "deletion", &["DELETE"], "Ignore"));
+    let metallb = webhook(context, &METALLB, "validation", &["CREATE", "UPDATE"], "Ignore");
+    ValidatingWebhookConfiguration {
+        metadata: context.cluster_scoped(object::WEBHOOK_CONFIGURATION, component::WEBHOOK),
+        webhooks: Some(changes.chain(deletions).chain([metallb]).collect()),
+    }
+}
+
+fn webhook(
+    context: &Context<'_>,
+    Reviewed { singular, plural, version, prefix }: &Reviewed,
+    purpose: &str,
+    operations: &[&str],
+    failure_policy: &str,
+) -> ValidatingWebhook {
+    ValidatingWebhook {
+        name: format!("{prefix}{purpose}webhook.{}", well_known::GROUP),
         admission_review_versions: vec!["v1".into()],
         client_config: WebhookClientConfig {
             service: Some(ServiceReference {
                 name: object::WEBHOOK_SERVICE.into(),
                 namespace: context.settings.namespace.clone(),
-                path: Some(format!("/validate-metallb-io-v1beta1-{singular}")),
+                path: Some(format!("/validate-metallb-io-{version}-{singular}")),
                 port: Some(443),
             }),
             ..Default::default()
         },
-        failure_policy: Some("Fail".into()),
+        failure_policy: Some(failure_policy.into()),
         side_effects: "None".into(),
         rules: Some(vec![RuleWithOperations {
             api_groups: Some(vec![well_known::GROUP.into()]),
-            api_versions: Some(vec!["v1beta1".into()]),
-            operations: Some(vec!["CREATE".into(), "UPDATE".into()]),
-            resources: Some(vec![format!("{singular}s")]),
+            api_versions: Some(vec![(*version).into()]),
+            operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
+            resources: Some(vec![(*plural).into()]),
             ..Default::default()
         }]),
         ..Default::default()
-    });
-    ValidatingWebhookConfiguration {
-        metadata: context.cluster_scoped(object::WEBHOOK_CONFIGURATION, component::WEBHOOK),
-        webhooks: Some(webhooks.into()),
     }
 }

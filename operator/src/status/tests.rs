@@ -1,7 +1,19 @@
-use k8s_openapi::api::apps::v1::{DaemonSetStatus, DeploymentCondition, DeploymentSpec, DeploymentStatus};
+use k8s_openapi::api::apps::v1::{
+    DaemonSet, DaemonSetStatus, Deployment, DeploymentCondition, DeploymentSpec, DeploymentStatus,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::*;
+use crate::render::{ObjectKey, Refusal};
+
+fn status(
+    metallb: &MetalLB,
+    workloads: Workloads<'_>,
+    problem: Option<&Problem>,
+    now: Timestamp,
+) -> Option<MetalLBStatus> {
+    super::status(metallb, &rollouts(workloads, &[]), problem, now)
+}
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + seconds).unwrap()

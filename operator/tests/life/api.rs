@@ -1,7 +1,7 @@
 //! An API server of one process: lists, watches, server-side apply (as a merge), deletes, and a record
 //! of every write. No schema, no rights, no garbage collector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
@@ -30,6 +30,8 @@ struct Objects {
     /// Every change: version, collection, watch event.
     log: Vec<(u64, String, Value)>,
     writes: Vec<String>,
+    /// Objects that refuse every apply, as for a field that cannot change.
+    frozen: BTreeSet<String>,
 }
 
 impl Api {
@@ -45,15 +47,25 @@ impl Api {
         self.state.lock().unwrap().by_path.get(path).cloned()
     }
 
-    /// Paths of all objects.
-    pub(crate) fn paths(&self) -> Vec<String> {
-        self.state.lock().unwrap().by_path.keys().cloned().collect()
+    /// Messages of all Events with a reason.
+    pub(crate) fn events(&self, reason: &str) -> Vec<String> {
+        let state = self.state.lock().unwrap();
+        let events = state
+            .by_path
+            .iter()
+            .filter(|(path, event)| path.contains("/events/") && event["reason"] == reason);
+        events.map(|(_, event)| event["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Every write so far but those of leases: method and path.
+    /// Paths of all objects but Events.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.state.lock().unwrap().by_path.keys().filter(|path| !path.contains("/events/")).cloned().collect()
+    }
+
+    /// Every write so far but those of leases and Events: method and path.
     pub(crate) fn writes(&self) -> Vec<String> {
-        let lease = |write: &&String| write.contains("/leases");
-        self.state.lock().unwrap().writes.iter().filter(|write| !lease(write)).cloned().collect()
+        let aside = |write: &&String| write.contains("/leases") || write.contains("/events");
+        self.state.lock().unwrap().writes.iter().filter(|write| !aside(write)).cloned().collect()
     }
 
     /// Somebody writes a whole object.
@@ -75,9 +87,15 @@ impl Api {
         object
     }
 
+    /// From now on, until it is deleted, the object refuses to be changed.
+    pub(crate) fn freeze(&self, path: &str) {
+        self.state.lock().unwrap().frozen.insert(path.into());
+    }
+
     /// Somebody deletes an object.
     pub(crate) fn remove(&self, path: &str) -> Option<Value> {
         let mut state = self.state.lock().unwrap();
+        state.frozen.remove(path);
         state.version += 1;
         let mut object = state.by_path.remove(path)?;
         object["metadata"]["resourceVersion"] = json!(state.version.to_string());
@@ -91,37 +109,53 @@ impl Api {
         self.newest.send_replace(state.version);
     }
 
-    fn patch(&self, path: &str, subresource: &str, patch: &Value) -> Result<Value, StatusCode> {
+    fn patch(
+        &self,
+        path: &str,
+        subresource: &str,
+        patch: &Value,
+        manager: Option<&str>,
+    ) -> Result<Value, StatusCode> {
         let before = self.get(path);
         if before.is_none() && !subresource.is_empty() {
             return Err(StatusCode::NOT_FOUND);
         }
         let mut after = before.clone().unwrap_or_else(|| json!({}));
         merge(&mut after, patch);
+        // Who applied it; the fields themselves are not told apart here.
+        if let Some(manager) = manager.filter(|_| subresource.is_empty()) {
+            let entry = json!({"manager": manager, "operation": "Apply"});
+            let entries = &mut after["metadata"]["managedFields"];
+            let known = |it: &Value| it["manager"] == manager && it["operation"] == "Apply";
+            if !entries.as_array().is_some_and(|entries| entries.iter().any(known)) {
+                let others = entries.as_array().cloned().unwrap_or_default();
+                *entries = others.into_iter().chain([entry]).collect();
+            }
+        }
         match before {
             Some(before) if before == after => Ok(before),
             _ => Ok(self.put(path, after)),
         }
     }
 
-    fn list(&self, collection: &str) -> Value {
+    fn list(&self, collection: &str, selector: &Selector) -> Value {
         let state = self.state.lock().unwrap();
         let inside = |path: &str| path.rsplit_once('/').is_some_and(|(parent, _)| parent == collection);
-        let items: Vec<_> =
-            state.by_path.iter().filter(|(path, _)| inside(path)).map(|(_, object)| object).collect();
+        let objects = state.by_path.iter().filter(|(path, _)| inside(path)).map(|(_, object)| object);
+        let items: Vec<_> = objects.filter(|object| selector.matches(object)).collect();
         json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": state.version.to_string()}, "items": items})
     }
 
     /// The changes of a collection after a version, as they come.
-    fn watch(&self, collection: &str, after: u64) -> Body {
-        let start = (self.clone(), self.newest.subscribe(), collection.to_owned(), after);
-        let lines = stream::unfold(start, |(api, mut newest, collection, after)| async move {
+    fn watch(&self, collection: &str, selector: Selector, after: u64) -> Body {
+        let start = (self.clone(), self.newest.subscribe(), collection.to_owned(), selector, after);
+        let lines = stream::unfold(start, |(api, mut newest, collection, selector, after)| async move {
             loop {
                 newest.borrow_and_update();
-                if let Some((version, line)) = api.first_after(&collection, after) {
+                if let Some((version, line)) = api.first_after(&collection, &selector, after) {
                     return Some((
                         Ok::<_, Infallible>(Bytes::from(line)),
-                        (api, newest, collection, version),
+                        (api, newest, collection, selector, version),
                     ));
                 }
                 newest.changed().await.ok()?;
@@ -130,11 +164,31 @@ impl Api {
         Body::from_stream(lines)
     }
 
-    fn first_after(&self, collection: &str, after: u64) -> Option<(u64, String)> {
+    fn first_after(&self, collection: &str, selector: &Selector, after: u64) -> Option<(u64, String)> {
         let state = self.state.lock().unwrap();
-        let (version, _, event) =
-            state.log.iter().find(|(version, of, _)| *version > after && of == collection)?;
+        let seen = |(version, of, event): &&(u64, String, Value)| {
+            *version > after && of == collection && selector.matches(&event["object"])
+        };
+        let (version, _, event) = state.log.iter().find(seen)?;
         Some((*version, format!("{event}\n")))
+    }
+}
+
+/// Labels that listed and watched objects must have.
+#[derive(Clone)]
+struct Selector(Vec<(String, String)>);
+
+impl Selector {
+    fn of(query: &str) -> Self {
+        let decoded = query.replace("%2F", "/").replace("%3D", "=").replace("%2C", ",");
+        let labels =
+            decoded.split('&').find_map(|pair| pair.strip_prefix("labelSelector=")).unwrap_or_default();
+        let pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
+        Self(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+
+    fn matches(&self, object: &Value) -> bool {
+        self.0.iter().all(|(key, value)| object["metadata"]["labels"][key] == value.as_str())
     }
 }
 
@@ -150,13 +204,21 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
     if head.method != Method::GET {
         api.state.lock().unwrap().writes.push(format!("{} {full}", head.method));
     }
+    let applies =
+        head.headers.get("content-type").is_some_and(|it| it.to_str().unwrap_or_default().contains("apply"));
+    let manager = query.split('&').find_map(|pair| pair.strip_prefix("fieldManager=")).filter(|_| applies);
     let answer = match head.method {
         Method::GET if query.contains("watch=true") => {
             let after = query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion="));
-            return api.watch(&path, after.and_then(|after| after.parse().ok()).unwrap_or(0)).into_response();
+            return api
+                .watch(&path, Selector::of(query), after.and_then(|after| after.parse().ok()).unwrap_or(0))
+                .into_response();
         }
-        Method::GET => api.get(&path).or_else(|| is_collection(&path).then(|| api.list(&path))),
-        Method::PATCH => match api.patch(&path, subresource, &sent) {
+        Method::GET => {
+            api.get(&path).or_else(|| is_collection(&path).then(|| api.list(&path, &Selector::of(query))))
+        }
+        Method::PATCH if api.state.lock().unwrap().frozen.contains(&path) => return immutable(),
+        Method::PATCH => match api.patch(&path, subresource, &sent, manager) {
             Ok(object) => Some(object),
             Err(status) => return status.into_response(),
         },
@@ -176,6 +238,12 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
             (StatusCode::NOT_FOUND, axum::Json(status)).into_response()
         }
     }
+}
+
+fn immutable() -> Response {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422,
+        "reason": "Invalid", "message": "spec.selector: Invalid value: {}: field is immutable"});
+    (StatusCode::UNPROCESSABLE_ENTITY, axum::Json(status)).into_response()
 }
 
 /// Paths of collections end in a plural after an even number of group, version and namespace parts.

@@ -22,6 +22,12 @@ const WEBHOOK: &str = "/apis/apps/v1/namespaces/metallb-system/deployments/metal
 const SECRET: &str = "/api/v1/namespaces/metallb-system/secrets/metallb-memberlist";
 const EXCLUDE: &str = "/api/v1/namespaces/metallb-system/configmaps/metallb-excludel2";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/metallbs.metallb.io";
+const PEER_CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bgppeers.metallb.io";
+const SPEAKER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/metallb-system/roles/speaker";
+const PEER: &str = "/apis/metallb.io/v1beta2/namespaces/metallb-system/bgppeers/router";
+const NAMESPACE: &str = "/api/v1/namespaces/metallb-system";
+const BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/metallb-system/rolebindings/speaker";
+const PODS: &str = "/api/v1/namespaces/metallb-system/pods";
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/metallb-system:speaker";
 
 struct Running {
@@ -34,6 +40,7 @@ fn start(api: &Api) -> Running {
     api.put(CRD, json!({"metadata": {}, "spec": {
         "group": "metallb.io", "scope": "Namespaced", "names": {"kind": "MetalLB", "plural": "metallbs"}, "versions": [],
     }}));
+    api.put(NAMESPACE, json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}));
     let shutdown = Shutdown::default();
     let process = Process {
         client: api.client(),
@@ -97,8 +104,8 @@ async fn installed() -> Running {
 async fn one_object_installs_everything_and_the_status_follows() {
     let running = installed().await;
     let paths = running.api.paths();
-    // The object, its CRD, the lease and 23 operands.
-    assert_eq!(paths.len(), 26, "{paths:#?}");
+    // The object, its CRD, its namespace, the lease and 24 operands.
+    assert_eq!(paths.len(), 28, "{paths:#?}");
     for type_ in ["Progressing", "Degraded"] {
         assert_eq!(condition(&running.api, type_), Some(("False".into(), "AsExpected".into())));
     }
@@ -173,9 +180,252 @@ async fn a_refused_object_leaves_what_runs_and_says_why() {
 async fn without_the_object_cluster_scoped_operands_go() {
     let Running { api, .. } = installed().await;
     api.remove(METALLB);
-    let cluster_scoped =
-        |api: &Api| api.paths().iter().filter(|path| !path.contains("/namespaces/") && *path != CRD).count();
+    let cluster_scoped = |api: &Api| {
+        let stays = |path: &str| path.contains("/namespaces/") || path == CRD;
+        api.paths().iter().filter(|path| !stays(path)).count()
+    };
     until("cluster-scoped operands are gone", &api, |api| cluster_scoped(api) == 0).await;
     // Namespaced ones are the garbage collector's, which this API server does not have.
     assert!(api.get(SPEAKER).is_some());
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_gone_is_asked_for_no_conversion() {
+    let Running { api, .. } = installed().await;
+    let converted_by = |service: &str| {
+        json!({"metadata": {}, "spec": {
+            "group": "metallb.io", "scope": "Namespaced", "names": {"kind": "BGPPeer", "plural": "bgppeers"}, "versions": [],
+            "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {
+                "service": {"namespace": "metallb-system", "name": service}}}},
+        }})
+    };
+    let releases = |api: &Api| api.writes().iter().filter(|it| **it == format!("PATCH {PEER_CRD}")).count();
+    api.put(PEER_CRD, converted_by("metallb-webhook-service"));
+    api.remove(METALLB);
+    let role_gone = |api: &Api| api.get(CLUSTER_ROLE).is_none();
+    until("cluster-scoped operands are gone", &api, role_gone).await;
+    assert_eq!(releases(&api), 0, "the webhook is there still");
+    api.remove(WEBHOOK);
+    until("the webhook is taken out", &api, |api| releases(api) > 0).await;
+    // Somebody else's is not ours to take out.
+    let before = releases(&api);
+    api.put(PEER_CRD, converted_by("another"));
+    let passed = "/apis/rbac.authorization.k8s.io/v1/clusterroles/metallb-system:passed";
+    let labels = api.get(SPEAKER).unwrap()["metadata"]["labels"].clone();
+    // The second pass begins when the first is at its end.
+    for _ in 0..2 {
+        let ours = json!([{"manager": "metallb-operator", "operation": "Apply"}]);
+        api.put(passed, json!({"metadata": {"labels": labels, "managedFields": ours}}));
+        until("one more pass", &api, |api| api.get(passed).is_none()).await;
+    }
+    assert_eq!(releases(&api), before);
+}
+
+#[tokio::test]
+async fn speakers_may_read_the_secrets_that_peers_name_as_long_as_they_do() {
+    let running = installed().await;
+    let api = &running.api;
+    let named = |api: &Api| {
+        let rules = api.get(SPEAKER_ROLE).unwrap()["rules"].as_array().cloned().unwrap_or_default();
+        let secrets = rules.into_iter().find(|rule| rule["resources"] == json!(["secrets"]));
+        secrets.map(|rule| rule["resourceNames"].clone())
+    };
+    assert_eq!(named(api), None);
+    let peer = |secret: &str| {
+        json!({
+            "apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer",
+            "metadata": {"name": "router", "namespace": "metallb-system"},
+            "spec": {"myASN": 64512, "peerASN": 64513, "peerAddress": "192.168.10.1", "passwordSecret": {"name": secret}},
+        })
+    };
+    api.put(PEER, peer("first"));
+    until("the right", api, |api| named(api) == Some(json!(["first"]))).await;
+    api.put(PEER, peer("second"));
+    until("the other right", api, |api| named(api) == Some(json!(["second"]))).await;
+    api.remove(PEER);
+    until("no right", api, |api| named(api).is_none()).await;
+    running.shutdown.begin();
+    running.task.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_pod_that_cannot_start_degrades_by_name_and_is_told_as_an_event() {
+    let Running { api, .. } = installed().await;
+    until("told that it is available", &api, |api| api.events("Available").len() == 1).await;
+    api.put(
+        &format!("{PODS}/speaker-x"),
+        json!({"metadata": {"namespace": "metallb-system", "labels": {"app": "metallb", "component": "speaker"}},
+            "spec": {"nodeName": "node-1", "containers": []},
+            "status": {"containerStatuses": [{"name": "speaker", "image": "gone:1", "imageID": "", "ready": false,
+                "restartCount": 0, "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}}),
+    );
+    let mut speaker = api.get(SPEAKER).unwrap();
+    speaker["status"]["numberAvailable"] = json!(2);
+    api.put(SPEAKER, speaker);
+    until("degraded", &api, is_true("Degraded")).await;
+    let status = api.get(METALLB).unwrap()["status"].clone();
+    let text = status["conditions"].to_string();
+    assert!(
+        text.contains("pod speaker-x on node-1, container speaker: ImagePullBackOff: cannot pull gone:1"),
+        "{text}"
+    );
+    let speaker =
+        json!({"name": "speaker", "kind": "DaemonSet", "desired": 3, "ready": 2, "version": "v0.1.0"});
+    assert!(status["components"].as_array().unwrap().contains(&speaker), "{status}");
+    until("told", &api, |api| api.events("Degraded").iter().any(|text| text.contains("gone:1"))).await;
+
+    api.remove(&format!("{PODS}/speaker-x"));
+    roll_out(&api);
+    until("told that it is over", &api, |api| api.events("Recovered").len() == 1).await;
+}
+
+#[tokio::test]
+async fn a_namespace_that_refuses_the_speakers_is_named() {
+    let api = Api::new();
+    let _running = start(&api);
+    api.put(NAMESPACE, json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}));
+    api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
+    until("progress", &api, is_true("Progressing")).await;
+    lack_speakers(&api);
+    until("degraded", &api, is_true("Degraded")).await;
+    assert_eq!(condition(&api, "Degraded").unwrap().1, "PodSecurityForbids");
+    let text = api.get(METALLB).unwrap()["status"].to_string();
+    assert!(text.contains("kubectl label --overwrite namespace metallb-system"), "{text}");
+}
+
+/// Three nodes want a speaker, none is made.
+fn lack_speakers(api: &Api) {
+    let mut speaker = api.get(SPEAKER).unwrap();
+    speaker["status"] = json!({
+        "observedGeneration": speaker["metadata"]["generation"], "desiredNumberScheduled": 3,
+        "currentNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
+    });
+    api.put(SPEAKER, speaker);
+}
+
+#[tokio::test]
+async fn speakers_whose_pods_are_refused_stall_with_the_refusal() {
+    let Running { api, .. } = installed().await;
+    api.put(
+        "/api/v1/namespaces/metallb-system/events/speaker.1",
+        json!({"metadata": {"namespace": "metallb-system"}, "involvedObject": {"kind": "DaemonSet", "name": "speaker"},
+            "reason": "FailedCreate", "message": "Error creating: exceeded quota", "lastTimestamp": "2026-01-01T00:00:00Z"}),
+    );
+    lack_speakers(&api);
+    until("degraded", &api, is_true("Degraded")).await;
+    assert_eq!(condition(&api, "Degraded").unwrap().1, "RolloutStalled");
+    let text = api.get(METALLB).unwrap()["status"].to_string();
+    assert!(text.contains("DaemonSet speaker: its pods are refused: exceeded quota"), "{text}");
+    roll_out(&api);
+    until("recovered", &api, |api| condition(api, "Degraded").unwrap().0 == "False").await;
+}
+
+#[tokio::test]
+async fn while_paused_nothing_is_written_but_the_status() {
+    let Running { api, .. } = installed().await;
+    let mut metallb = api.get(METALLB).unwrap();
+    metallb["spec"] = json!({"paused": true, "logLevel": "debug"});
+    api.put(METALLB, metallb);
+    until("paused", &api, |api| condition(api, "Progressing").unwrap().1 == "Paused").await;
+    let written = api.writes().len();
+    api.remove(EXCLUDE);
+    // What comes after it in the watch is looked at as well.
+    let mut speaker = api.get(SPEAKER).unwrap();
+    speaker["status"]["numberAvailable"] = json!(2);
+    api.put(SPEAKER, speaker);
+    until("looked at", &api, |api| condition(api, "Available").unwrap().0 == "False").await;
+    assert!(api.writes()[written..].iter().all(|write| write == &format!("PATCH {METALLB}/status")));
+
+    let mut metallb = api.get(METALLB).unwrap();
+    metallb["spec"] = json!({});
+    api.put(METALLB, metallb);
+    until("repaired", &api, |api| api.get(EXCLUDE).is_some()).await;
+}
+
+#[tokio::test]
+async fn what_others_made_under_our_names_is_taken_over() {
+    let api = Api::new();
+    let entry = |manager: &str| {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+            "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": {"f:template": {}}}})
+    };
+    api.put(SPEAKER, json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"namespace": "metallb-system", "managedFields": [entry("kubectl-client-side-apply"), entry("kube-controller-manager")]},
+        "spec": {"selector": {}, "template": {}}}));
+    let _running = start(&api);
+    api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
+    until("told", &api, |api| api.events("OperandTakenOver").len() == 1).await;
+    let told = api.events("OperandTakenOver");
+    assert!(
+        told[0].contains("DaemonSet speaker") && told[0].contains("kubectl-client-side-apply"),
+        "{told:?}"
+    );
+    let managers: Vec<String> = api.get(SPEAKER).unwrap()["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            format!("{} {}", entry["manager"].as_str().unwrap(), entry["operation"].as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(managers, ["kube-controller-manager Update", "metallb-operator Apply"]);
+}
+
+#[tokio::test]
+async fn a_field_that_cannot_change_has_the_object_made_anew_or_is_named() {
+    let api = Api::new();
+    for path in [BINDING, SPEAKER] {
+        api.put(path, json!({"metadata": {"namespace": "metallb-system", "name": "speaker"}, "spec": {}}));
+        api.freeze(path);
+    }
+    let uid = |path: &str| api.get(path).map(|object| object["metadata"]["uid"].clone());
+    let (binding, speaker) = (uid(BINDING), uid(SPEAKER));
+    let _running = start(&api);
+    api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
+    until("degraded", &api, is_true("Degraded")).await;
+    assert_eq!(condition(&api, "Degraded").unwrap().1, "ImmutableField");
+    let text = api.get(METALLB).unwrap()["status"].to_string();
+    assert!(text.contains("kubectl -n metallb-system delete daemonset speaker"), "{text}");
+    assert_ne!(uid(BINDING), binding, "made anew");
+    assert_eq!(uid(SPEAKER), speaker, "its addresses would pause");
+    assert!(api.get(WEBHOOK).is_some(), "the others are there");
+}
+
+#[tokio::test]
+async fn a_copy_with_our_labels_is_left_alone() {
+    let Running { api, .. } = installed().await;
+    let copy = "/api/v1/namespaces/metallb-system/configmaps/copy";
+    let mut object = api.get(EXCLUDE).unwrap();
+    object["metadata"]["managedFields"] = json!([]);
+    api.put(copy, object.clone());
+    let ours = "/api/v1/namespaces/metallb-system/configmaps/old";
+    object["metadata"]["managedFields"] = json!([{"manager": "metallb-operator", "operation": "Apply"}]);
+    api.put(ours, object);
+    until("what the operator applied once is pruned", &api, |api| api.get(ours).is_none()).await;
+    assert!(api.get(copy).is_some());
+}
+
+#[tokio::test]
+async fn who_edits_again_and_again_is_named_and_waited_for() {
+    let Running { api, .. } = installed().await;
+    let rival = json!({"manager": "argocd", "operation": "Apply", "time": "2026-01-01T00:00:00Z"});
+    let is_ours =
+        |api: &Api| api.get(EXCLUDE).unwrap()["data"]["excludel2.yaml"].as_str().unwrap().contains("^veth.*");
+    let mut edits = 0;
+    while condition(&api, "Degraded").unwrap().0 == "False" && edits < 100 {
+        edits += 1;
+        let mut exclude = api.get(EXCLUDE).unwrap();
+        exclude["data"]["excludel2.yaml"] = json!(format!("edit {edits}"));
+        let entries = exclude["metadata"]["managedFields"].as_array_mut().unwrap();
+        if !entries.contains(&rival) {
+            entries.push(rival.clone());
+        }
+        api.put(EXCLUDE, exclude);
+        until("repaired or given up for now", &api, |api| is_ours(api) || is_true("Degraded")(api)).await;
+    }
+    assert_eq!(condition(&api, "Degraded").unwrap().1, "EditConflict");
+    let text = api.get(METALLB).unwrap()["status"].to_string();
+    assert!(text.contains("ConfigMap metallb-excludel2: argocd keeps changing"), "{text}");
+    assert!(edits > 3, "a person may try something: {edits}");
+    assert!(api.events("OperandRepaired").iter().all(|text| text.contains("edited by argocd")));
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use ferrolb_core::planner::{ServicePlan, Withheld};
+use ferrolb_core::planner::{Protocol, ServicePlan, Withheld};
 use ferrolb_core::service::ServiceKey;
 
 /// What is announced from here: the addresses of each Service, and their pool.
@@ -50,11 +50,10 @@ impl Transition {
     }
 }
 
-/// What the plans announce.
-pub fn announced(plans: &BTreeMap<ServiceKey, ServicePlan>) -> Announced {
+/// What the plans announce by a protocol.
+pub fn announced(plans: &BTreeMap<ServiceKey, ServicePlan>, protocol: Protocol) -> Announced {
     let announced = plans.iter().map(|(key, plan)| {
-        let addresses: BTreeSet<IpAddr> = plan.announced().map(|(address, _)| address).collect();
-        (key.clone(), (addresses, plan.pool.clone().unwrap_or_default()))
+        (key.clone(), (plan.announced_by(protocol), plan.pool.clone().unwrap_or_default()))
     });
     announced.filter(|(_, (addresses, _))| !addresses.is_empty()).collect()
 }
@@ -64,6 +63,7 @@ pub fn transitions(
     before: &Announced,
     now: &Announced,
     plans: &BTreeMap<ServiceKey, ServicePlan>,
+    protocol: Protocol,
 ) -> Vec<Transition> {
     let none = BTreeSet::new();
     let mut transitions = Vec::new();
@@ -71,7 +71,7 @@ pub fn transitions(
         let has = now.get(service).map_or(&none, |(addresses, _)| addresses);
         let mut lost: Vec<(Withheld, BTreeSet<IpAddr>)> = Vec::new();
         for address in had.difference(has) {
-            let reason = reason(plans.get(service), *address);
+            let reason = reason(plans.get(service), protocol, *address);
             match lost.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, addresses)) => drop(addresses.insert(*address)),
                 None => lost.push((reason, BTreeSet::from([*address]))),
@@ -98,15 +98,11 @@ pub fn transitions(
     transitions
 }
 
-fn reason(plan: Option<&ServicePlan>, address: IpAddr) -> Withheld {
-    match plan.map(|plan| &plan.layer2) {
+fn reason(plan: Option<&ServicePlan>, protocol: Protocol, address: IpAddr) -> Withheld {
+    match plan {
         None => Withheld::ServiceDeleted,
-        Some(Err(withheld)) => withheld.clone(),
-        // An address that the plan does not know is not the Service's any more.
-        Some(Ok(plan)) => match plan.addresses.get(&address).map(|it| &it.decision) {
-            Some(Err(withheld)) => withheld.clone(),
-            Some(Ok(_)) | None => Withheld::AddressesChanged,
-        },
+        // An address that the plan says nothing of is not the Service's any more.
+        Some(plan) => plan.withheld_from(protocol, address).cloned().unwrap_or(Withheld::AddressesChanged),
     }
 }
 
@@ -133,7 +129,9 @@ mod tests {
             .into_iter()
             .map(|ip| decide(ip, Err(Withheld::NotElected { winner: Some("other".into()) })));
         let addresses = here.chain(elsewhere).collect();
-        ServicePlan { service: key(), pool: Some("pool".to_owned()), layer2: Ok(Layer2Plan { addresses }) }
+        let pool = Some("pool".to_owned());
+        let bgp = Err(Withheld::NodeNotSelected);
+        ServicePlan { service: key(), pool, layer2: Ok(Layer2Plan { addresses }), bgp }
     }
 
     fn told(before: Option<ServicePlan>, now: Option<ServicePlan>) -> Vec<String> {
@@ -142,12 +140,13 @@ mod tests {
         let list = |addresses: &BTreeSet<IpAddr>| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
-        transitions(&announced(&before), &announced(&now), &now)
+        let protocol = Protocol::Layer2;
+        transitions(&announced(&before, protocol), &announced(&now, protocol), &now, protocol)
             .iter()
             .map(|transition| match transition {
                 Transition::Announced { addresses, pool, .. } => format!("+{} {pool}", list(addresses)),
                 Transition::Withdrawn { addresses, reason, .. } => {
-                    format!("-{} {}", list(addresses), reason.reason())
+                    format!("-{} {}", list(addresses), reason.reason(protocol))
                 }
             })
             .collect()
@@ -155,7 +154,10 @@ mod tests {
 
     #[test]
     fn each_change_is_told_once_with_its_reason() {
-        let failed = |withheld| ServicePlan { service: key(), pool: None, layer2: Err(withheld) };
+        let failed = |withheld: Withheld| {
+            let bgp = Err(withheld.clone());
+            ServicePlan { service: key(), pool: None, layer2: Err(withheld), bgp }
+        };
         for (before, now, expected) in [
             (None, Some(plan("10.0.0.1", "")), vec!["+10.0.0.1 pool"]),
             (Some(plan("10.0.0.1", "")), Some(plan("10.0.0.1", "")), vec![]),

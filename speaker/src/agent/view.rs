@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ferrolb_api::well_known::label;
-use ferrolb_core::config::{Compiled, Diagnostic, Severity};
+use ferrolb_core::config::{Compiled, Diagnostic, Peer};
 use ferrolb_core::node::Node;
-use ferrolb_core::planner::{Announcements, Holders, PlanInput, ServicePlan, merge, plan_service};
+use ferrolb_core::planner::{
+    Announcements, Holders, PlanInput, Protocol, ServicePlan, Withheld, merge, plan_service,
+};
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use crate::bgp::{DesiredPeer, Peers};
 
 /// Everything that a plan depends on. Equal worlds have equal plans.
 #[derive(Clone, Debug)]
@@ -24,6 +28,10 @@ pub struct World {
     pub members: BTreeSet<String>,
     /// Interfaces that can announce.
     pub interfaces: BTreeSet<String>,
+    /// Identities of the BGP peers, by name.
+    pub peer_uids: BTreeMap<String, String>,
+    /// Secrets that peers name and nobody has answered for yet.
+    pub unread_secrets: BTreeSet<String>,
     /// Services to handle.
     pub services: BTreeMap<ServiceKey, LoadBalancer>,
     /// This node.
@@ -39,6 +47,8 @@ impl PartialEq for World {
             && self.settled == other.settled
             && self.members == other.members
             && self.interfaces == other.interfaces
+            && self.peer_uids == other.peer_uids
+            && self.unread_secrets == other.unread_secrets
             && self.services == other.services
             && self.this_node == other.this_node
             && self.ignore_exclude_label == other.ignore_exclude_label
@@ -107,14 +117,28 @@ pub fn plan(world: &World) -> Plan {
     Plan { services, announcements }
 }
 
+/// What each BGP peer of this node is to have. One whose password is still being read waits.
+pub fn peers(world: &World, announcements: &Announcements) -> Peers {
+    let is_read =
+        |secret: &Option<String>| secret.as_ref().is_none_or(|it| !world.unread_secrets.contains(it));
+    let of_node = |peer: &&Peer| peer.nodes.contains(&world.this_node) && is_read(&peer.password_secret);
+    let peers = world.compiled.config.peers().values().filter(of_node);
+    let desired = peers.map(|peer| {
+        let routes = announcements.bgp.get(&peer.name).cloned().unwrap_or_default();
+        let uid = world.peer_uids.get(&peer.name).cloned().unwrap_or_default();
+        (peer.name.clone(), DesiredPeer { peer: peer.clone(), uid, routes })
+    });
+    desired.collect()
+}
+
 /// Whether nothing is left out.
 pub fn is_valid(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().all(|it| it.severity() != Severity::Invalid)
+    !diagnostics.iter().any(Diagnostic::leaves_out)
 }
 
 /// Logs what is wrong with the configuration, when that changed.
 pub(super) fn tell_diagnostics(diagnostics: &[Diagnostic]) {
-    for diagnostic in diagnostics.iter().filter(|it| it.severity() == Severity::Invalid) {
+    for diagnostic in diagnostics.iter().filter(|it| it.leaves_out()) {
         tracing::error!(
             controller = "ConfigReconciler",
             object = %diagnostic.object,
@@ -135,16 +159,41 @@ pub(super) fn tell_diagnostics(diagnostics: &[Diagnostic]) {
 /// Logs, for who debugs, why addresses are not announced from here, when that changed.
 pub(super) fn tell_withheld(before: &Plan, now: &Plan) {
     for (key, plan) in &now.services {
-        let withheld = plan.withheld();
-        if let Some(why) = withheld
-            && before.services.get(key).and_then(ServicePlan::withheld) != withheld
+        let before = before.services.get(key);
+        if let Some(why) = plan.withheld()
+            && before.and_then(ServicePlan::withheld) != Some(why)
         {
             tracing::debug!(
                 event = "skipping should announce l2",
                 service = %key,
-                reason = why.reason(),
+                reason = why.reason(Protocol::Layer2),
                 "not announced from this node: {why}"
             );
+        }
+        let bgp_before = before.map(|plan| &plan.bgp);
+        if bgp_before == Some(&plan.bgp) {
+            continue;
+        }
+        match &plan.bgp {
+            Err(why @ Withheld::ConflictingAdvertisements(_)) => {
+                tracing::error!(
+                    event = "skipping should announce bgp",
+                    service = %key,
+                    reason = why.reason(Protocol::Bgp),
+                    "not announced from this node: {why}"
+                );
+            }
+            Err(why) => tracing::debug!(
+                event = "skipping should announce bgp",
+                service = %key,
+                reason = why.reason(Protocol::Bgp),
+                "not announced from this node: {why}"
+            ),
+            Ok(plan) => {
+                for conflict in &plan.conflicts {
+                    tracing::error!(event = "conflictingAdvertisements", service = %key, "{conflict}");
+                }
+            }
         }
     }
 }

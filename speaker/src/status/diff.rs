@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ferrolb_api::v1beta1::{ConfigurationStateStatus, ServiceL2Status, ServiceL2StatusStatus};
+use ferrolb_api::v1beta1::ConfigurationStateStatus;
 use ferrolb_api::well_known::{configuration_state::CONFIG_CONDITION, label};
 use ferrolb_core::config::Diagnostic;
 use ferrolb_core::service::ServiceKey;
@@ -12,24 +12,25 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference,
 use serde_json::{Value, json};
 
 use super::ServiceReport;
+use super::kind::ServiceStatus;
 
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Action {
+pub(super) enum Action<K: ServiceStatus> {
     /// Make the object, then its status.
-    Create { service: ServiceKey, object: Box<ServiceL2Status>, status: ServiceL2StatusStatus },
+    Create { service: ServiceKey, object: Box<K>, status: K::Status },
     /// Make the status right.
-    SetStatus { object: Arc<ServiceL2Status>, status: ServiceL2StatusStatus },
+    SetStatus { object: Arc<K>, status: K::Status },
     /// It should not be.
-    Delete { object: Arc<ServiceL2Status> },
+    Delete { object: Arc<K> },
 }
 
-impl Action {
+impl<K: ServiceStatus> Action<K> {
     /// The Service concerned, for messages.
     pub(super) fn about(&self) -> String {
         match self {
             Self::Create { service, .. } => service.to_string(),
-            Self::SetStatus { object, .. } | Self::Delete { object } => match identify(object) {
+            Self::SetStatus { object, .. } | Self::Delete { object } => match identify(object.as_ref()) {
                 Some((_, service)) => service.to_string(),
                 None => "(unknown)".to_owned(),
             },
@@ -37,7 +38,7 @@ impl Action {
     }
 
     /// The object that is there already.
-    pub(super) fn base(&self) -> Option<&Arc<ServiceL2Status>> {
+    pub(super) fn base(&self) -> Option<&Arc<K>> {
         match self {
             Self::Create { .. } => None,
             Self::SetStatus { object, .. } | Self::Delete { object } => Some(object),
@@ -48,31 +49,31 @@ impl Action {
 /// Compares the objects there are with the Services announced from `node`.
 ///
 /// An object that says it is this node's and is not exactly what would be made is deleted: names in its
-/// status cannot be changed. Objects of other nodes are their own affair, unless their speaker is dead
-/// and this node has taken the Service over.
-pub(super) fn diff(
+/// status cannot be changed. Objects of other nodes are their own affair, unless a Service has but one
+/// object, its speaker is dead and this node has taken the Service over.
+pub(super) fn diff<K: ServiceStatus>(
     services: &BTreeMap<ServiceKey, ServiceReport>,
-    existing: &[Arc<ServiceL2Status>],
+    existing: &[Arc<K>],
     node: &str,
     owner: &OwnerReference,
     living: &BTreeSet<String>,
-) -> Vec<Action> {
-    let mut missing: BTreeMap<&ServiceKey, &ServiceL2StatusStatus> =
-        services.iter().filter_map(|(key, service)| Some((key, service.status.as_ref()?))).collect();
+) -> Vec<Action<K>> {
+    let mut missing: BTreeMap<&ServiceKey, &K::Status> =
+        services.iter().filter_map(|(key, service)| Some((key, K::reported(service)?))).collect();
     let mut actions = Vec::new();
-    let mut sorted: Vec<&Arc<ServiceL2Status>> = existing.iter().collect();
-    sorted.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    let mut sorted: Vec<&Arc<K>> = existing.iter().collect();
+    sorted.sort_by(|a, b| a.meta().name.cmp(&b.meta().name));
     for object in sorted {
-        let identity = identify(object);
-        let told = object.status.as_ref().and_then(|status| status.node.as_deref());
-        let labelled = object.metadata.labels.as_ref().and_then(|labels| labels.get(label::NODE));
-        if labelled.is_some_and(|it| it == node) || told == Some(node) {
+        let identity = identify(object.as_ref());
+        let [told, ..] = object.status().map_or([&None; 3], K::names);
+        let labelled = object.meta().labels.as_ref().and_then(|labels| labels.get(label::NODE));
+        if labelled.is_some_and(|it| it == node) || told.as_deref() == Some(node) {
             let desired = identity
-                .filter(|(of, _)| of == node && is_owned_by(&object.metadata, owner))
+                .filter(|(of, _)| of == node && is_owned_by(object.meta(), owner))
                 .and_then(|(_, service)| missing.remove_entry(&service));
             match desired {
-                Some((_, status)) if object.status.as_ref() == Some(status) => {}
-                Some((_, status)) if can_become(object.status.as_ref(), status) => {
+                Some((_, status)) if object.status() == Some(status) => {}
+                Some((_, status)) if can_become::<K>(object.status(), status) => {
                     actions.push(Action::SetStatus { object: Arc::clone(object), status: status.clone() });
                 }
                 Some((service, status)) => {
@@ -82,8 +83,9 @@ pub(super) fn diff(
                 None => actions.push(Action::Delete { object: Arc::clone(object) }),
             }
         } else if let Some((of, service)) = identity
+            && K::ONE_A_SERVICE
             && !living.contains(&of)
-            && services.get(&service).is_some_and(|it| it.status.is_some())
+            && services.get(&service).is_some_and(|it| K::reported(it).is_some())
         {
             actions.push(Action::Delete { object: Arc::clone(object) });
         }
@@ -97,29 +99,26 @@ pub(super) fn diff(
 }
 
 /// Node and Service of an object, by its labels.
-fn identify(object: &ServiceL2Status) -> Option<(String, ServiceKey)> {
-    let labels = object.metadata.labels.as_ref()?;
+fn identify(object: &impl ServiceStatus) -> Option<(String, ServiceKey)> {
+    let labels = object.meta().labels.as_ref()?;
     let label = |name: &str| labels.get(name).cloned();
     let service =
         ServiceKey { namespace: label(label::SERVICE_NAMESPACE)?, name: label(label::SERVICE_NAME)? };
     Some((label(label::NODE)?, service))
 }
 
-fn object(service: &ServiceKey, node: &str, owner: &OwnerReference) -> ServiceL2Status {
+fn object<K: ServiceStatus>(service: &ServiceKey, node: &str, owner: &OwnerReference) -> K {
     let labels = [
         (label::NODE, node),
         (label::SERVICE_NAME, &service.name),
         (label::SERVICE_NAMESPACE, &service.namespace),
     ];
-    ServiceL2Status {
-        metadata: ObjectMeta {
-            generate_name: Some("l2-".to_owned()),
-            labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
-            owner_references: Some(vec![owner.clone()]),
-            ..ObjectMeta::default()
-        },
-        ..ServiceL2Status::default()
-    }
+    K::with_metadata(ObjectMeta {
+        generate_name: Some(K::PREFIX.to_owned()),
+        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+        owner_references: Some(vec![owner.clone()]),
+        ..ObjectMeta::default()
+    })
 }
 
 /// Whether the pod is an owner.
@@ -128,28 +127,20 @@ pub(super) fn is_owned_by(metadata: &ObjectMeta, owner: &OwnerReference) -> bool
 }
 
 /// The API server lets the names in a status be set once.
-fn can_become(current: Option<&ServiceL2StatusStatus>, desired: &ServiceL2StatusStatus) -> bool {
-    let settable =
-        |current: &Option<String>, desired: &Option<String>| current.is_none() || current == desired;
+fn can_become<K: ServiceStatus>(current: Option<&K::Status>, desired: &K::Status) -> bool {
     current.is_none_or(|current| {
-        settable(&current.node, &desired.node)
-            && settable(&current.service_name, &desired.service_name)
-            && settable(&current.service_namespace, &desired.service_namespace)
+        let mut pairs = K::names(current).into_iter().zip(K::names(desired));
+        pairs.all(|(current, desired)| current.is_none() || current == desired)
     })
 }
 
 /// The merge patch that makes the status exactly this.
-pub(super) fn status_patch(uid: Option<&str>, status: &ServiceL2StatusStatus) -> Value {
-    // No interfaces means all of them; null removes what an earlier status named.
-    let interfaces = if status.interfaces.is_empty() { Value::Null } else { json!(status.interfaces) };
+pub(super) fn status_patch<K: ServiceStatus>(uid: Option<&str>, status: &K::Status) -> Value {
+    let [node, name, namespace] = K::names(status);
+    let (field, details) = K::details(status);
     json!({
         "metadata": {"uid": uid},
-        "status": {
-            "node": status.node,
-            "serviceName": status.service_name,
-            "serviceNamespace": status.service_namespace,
-            "interfaces": interfaces,
-        },
+        "status": {"node": node, "serviceName": name, "serviceNamespace": namespace, field: details},
     })
 }
 
@@ -159,7 +150,7 @@ pub(super) fn desired_state(
     now: Time,
     before: Option<&ConfigurationStateStatus>,
 ) -> ConfigurationStateStatus {
-    status::configuration_state(diagnostics, CONFIG_CONDITION, now, before)
+    status::configuration_state(diagnostics, |_| true, CONFIG_CONDITION, now, before)
 }
 
 /// Whether a status says what is desired, whatever conditions others may have added.

@@ -1,31 +1,31 @@
 //! Carries out one write of a status object.
 
-use ferrolb_api::v1beta1::ServiceL2Status;
 use ferrolb_api::well_known::field_manager;
 use ferrolb_runtime::write;
 use kube::{Api, ResourceExt};
 
 use super::PassError;
 use super::diff::{Action, status_patch};
+use super::kind::ServiceStatus;
 
 /// What an action came to: the states of the object, each written over the one before.
-pub(super) struct Performed {
-    pub(super) objects: Vec<ServiceL2Status>,
+pub(super) struct Performed<K> {
+    pub(super) objects: Vec<K>,
     pub(super) outcome: Result<(), PassError>,
 }
 
-pub(super) async fn perform(api: &Api<ServiceL2Status>, action: &Action) -> Performed {
+pub(super) async fn perform<K: ServiceStatus>(api: &Api<K>, action: &Action<K>) -> Performed<K> {
     let mut objects = Vec::new();
     let outcome = perform_into(api, action, &mut objects).await;
     Performed { objects, outcome }
 }
 
-async fn perform_into(
-    api: &Api<ServiceL2Status>,
-    action: &Action,
-    objects: &mut Vec<ServiceL2Status>,
+async fn perform_into<K: ServiceStatus>(
+    api: &Api<K>,
+    action: &Action<K>,
+    objects: &mut Vec<K>,
 ) -> Result<(), PassError> {
-    let what = || format!("ServiceL2Status of Service {}", action.about());
+    let what = || format!("{} of Service {}", K::kind(&()), action.about());
     let failed = |source| PassError::Write { what: what(), source };
     let (name, uid, status) = match action {
         Action::Create { object, status, .. } => {
@@ -45,10 +45,10 @@ async fn perform_into(
             };
         }
     };
-    let patch = status_patch(uid.as_deref(), status);
+    let patch = status_patch::<K>(uid.as_deref(), status);
     match write::merge_status(api, field_manager::SPEAKER, &name, &patch).await {
         Ok(written) => {
-            let agrees = written.status.as_ref() == Some(status);
+            let agrees = written.status() == Some(status);
             objects.push(written);
             if agrees { Ok(()) } else { Err(PassError::Disagreement { what: what() }) }
         }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use ferrolb_api::v1beta1::ServiceL2StatusStatus;
+use ferrolb_api::v1beta1::{ServiceBGPStatusStatus, ServiceL2StatusStatus};
 use ferrolb_core::config::Diagnostic;
 use ferrolb_core::planner::{ServicePlan, Withheld};
 use ferrolb_core::service::ServiceKey;
-use ferrolb_core::status::service_l2_status;
+use ferrolb_core::status::{service_bgp_status, service_l2_status};
 
 use crate::agent::view::{Plan, World};
 
@@ -27,8 +27,10 @@ pub struct Report {
 pub struct ServiceReport {
     /// Identity of the Service, for Events.
     pub uid: String,
-    /// What is announced from here, if anything.
-    pub status: Option<ServiceL2StatusStatus>,
+    /// What is announced from here on layer 2, if anything.
+    pub layer2: Option<ServiceL2StatusStatus>,
+    /// To whom it is announced by BGP, if to anybody.
+    pub bgp: Option<ServiceBGPStatusStatus>,
     /// Addresses that should be announced from here but cannot be.
     pub failed: BTreeSet<IpAddr>,
 }
@@ -37,11 +39,12 @@ impl Report {
     /// Of a plan and what it was made of.
     pub fn new(plan: &Plan, diagnostics: &[Diagnostic], world: &World) -> Self {
         let services = plan.services.iter().filter_map(|(key, plan)| {
-            let status = service_l2_status(plan, &world.this_node);
+            let layer2 = service_l2_status(plan, &world.this_node);
+            let bgp = service_bgp_status(plan, &world.this_node);
             let failed = failed(plan);
             let uid = || world.services.get(key).map(|service| service.uid.clone()).unwrap_or_default();
-            let anything = status.is_some() || !failed.is_empty();
-            anything.then(|| (key.clone(), ServiceReport { uid: uid(), status, failed }))
+            let anything = layer2.is_some() || bgp.is_some() || !failed.is_empty();
+            anything.then(|| (key.clone(), ServiceReport { uid: uid(), layer2, bgp, failed }))
         });
         Self {
             diagnostics: diagnostics.to_vec(),

@@ -30,8 +30,12 @@ fn announcing(interface: &str) -> Report {
         service_namespace: Some("default".to_owned()),
         interfaces: vec![ServiceL2InterfaceStatus { name: Some(interface.to_owned()) }],
     };
-    let service =
-        ServiceReport { uid: "service-uid".to_owned(), status: Some(status), failed: BTreeSet::new() };
+    let service = ServiceReport {
+        uid: "service-uid".to_owned(),
+        layer2: Some(status),
+        bgp: None,
+        failed: BTreeSet::new(),
+    };
     Report {
         diagnostics: Vec::new(),
         services: Some(BTreeMap::from([(key(), service)])),
@@ -192,7 +196,7 @@ async fn a_wrong_configuration_is_named_and_cleared() {
 async fn an_address_without_its_interface_is_a_warning() {
     let bench = Bench::new().await;
     let failed = BTreeSet::from(["192.168.10.200".parse().unwrap()]);
-    let service = ServiceReport { uid: "service-uid".to_owned(), status: None, failed };
+    let service = ServiceReport { uid: "service-uid".to_owned(), layer2: None, bgp: None, failed };
     bench.say(Report { services: Some(BTreeMap::from([(key(), service)])), ..silent() });
     until("event", || !bench.server.list("events").is_empty()).await;
     let event = &bench.server.list("events")[0];

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use axum::http::{Request, Response as HttpResponse};
 use ferrolb_runtime::watch::Watches;
 use ferrolb_runtime::{Readiness, Shutdown};
-use kube::{Api, Client};
+use kube::Client;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tower::{ServiceExt, service_fn};
@@ -46,15 +46,7 @@ async fn over(stored: Value) -> (Router, Arc<Mutex<usize>>) {
     let client = client(stored, Arc::clone(&lists));
     let readiness = Readiness::default();
     let watches = Watches::new(readiness.clone(), Shutdown::default());
-    let namespace = "metallb-system".to_owned();
-    let existing = Existing {
-        pools: watches.add(Api::namespaced(client.clone(), &namespace)),
-        l2_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
-        namespaces: watches.add(Api::all(client.clone())),
-        nodes: watches.add(Api::all(client.clone())),
-        client,
-        namespace,
-    };
+    let existing = Existing::watch(&watches, client, "metallb-system", true);
     readiness.wait().await;
     let metrics = Arc::new(Metrics::register(&Registry::new()).unwrap());
     (router(Arc::new(Reviewer::new(existing, metrics))), lists)
@@ -126,4 +118,25 @@ async fn who_stalls_loses_the_place() {
     for it in stalling {
         assert_eq!(it.await.unwrap().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
     }
+}
+
+#[tokio::test]
+async fn peers_are_converted_and_too_much_at_once_is_refused() {
+    let ask = async |body: String| {
+        let (router, _) = over(json!([])).await;
+        let request = Request::post("/convert").body(Body::from(body)).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        let status = response.status();
+        (status, to_bytes(response.into_body(), BODY_LIMIT).await.unwrap())
+    };
+    let peer = json!({"apiVersion": "metallb.io/v1beta1", "kind": "BGPPeer", "metadata": {"name": "tor"},
+                      "spec": {"myASN": 1, "peerASN": 2, "peerAddress": "10.0.0.1"}});
+    let review = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+        "request": {"uid": "u", "desiredAPIVersion": "metallb.io/v1beta2", "objects": [peer]}});
+    let (status, body) = ask(review.to_string()).await;
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(answer["response"]["convertedObjects"][0]["spec"]["peerAddress"], "10.0.0.1");
+    assert_eq!(ask("{}".into()).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(ask("x".repeat(BODY_LIMIT + 1)).await.0, StatusCode::PAYLOAD_TOO_LARGE);
 }

@@ -1,5 +1,9 @@
 //! Which writes bring the cluster to what is announced.
 
+use ferrolb_api::v1beta1::{
+    ServiceBGPStatus, ServiceBGPStatusStatus, ServiceL2Status, ServiceL2StatusStatus,
+};
+
 use super::*;
 
 const NODE: &str = "node-1";
@@ -25,22 +29,29 @@ fn status(node: &str, service: &str, interfaces: &[&str]) -> ServiceL2StatusStat
 }
 
 fn stored(name: &str, node: &str, status: Option<ServiceL2StatusStatus>) -> ServiceL2Status {
-    let mut stored = object(&key(), node, &owner("pod"));
+    let mut stored: ServiceL2Status = object(&key(), node, &owner("pod"));
     stored.metadata.name = Some(name.to_owned());
     stored.status = status;
     stored
 }
 
 fn actions(announced: Option<ServiceL2StatusStatus>, existing: Vec<ServiceL2Status>) -> Vec<String> {
-    let report = ServiceReport { uid: "1".to_owned(), status: announced, failed: BTreeSet::new() };
+    in_short(layer2(announced), existing)
+}
+
+fn layer2(announced: Option<ServiceL2StatusStatus>) -> ServiceReport {
+    ServiceReport { uid: "1".to_owned(), layer2: announced, bgp: None, failed: BTreeSet::new() }
+}
+
+fn in_short<K: ServiceStatus>(report: ServiceReport, existing: Vec<K>) -> Vec<String> {
     let existing: Vec<_> = existing.into_iter().map(Arc::new).collect();
     let living = BTreeSet::from([NODE.to_owned(), "node-2".to_owned()]);
     diff(&BTreeMap::from([(key(), report)]), &existing, NODE, &owner("pod"), &living)
         .iter()
         .map(|action| match action {
             Action::Create { service, .. } => format!("create {service}"),
-            Action::SetStatus { object, .. } => format!("set {}", object.metadata.name.as_deref().unwrap()),
-            Action::Delete { object } => format!("delete {}", object.metadata.name.as_deref().unwrap()),
+            Action::SetStatus { object, .. } => format!("set {}", object.meta().name.as_deref().unwrap()),
+            Action::Delete { object } => format!("delete {}", object.meta().name.as_deref().unwrap()),
         })
         .collect()
 }
@@ -100,7 +111,37 @@ fn one_right_object_for_what_is_announced_and_none_else() {
 }
 
 #[test]
+fn each_node_has_its_own_object_about_bgp() {
+    let status = |node: &str, peers: &[&str]| ServiceBGPStatusStatus {
+        node: Some(node.to_owned()),
+        service_name: Some("hello".to_owned()),
+        service_namespace: Some("default".to_owned()),
+        peers: peers.iter().map(|it| (*it).to_owned()).collect(),
+    };
+    let stored = |name: &str, node: &str, peers: &[&str]| {
+        let mut stored: ServiceBGPStatus = object(&key(), node, &owner("pod"));
+        stored.metadata.name = Some(name.to_owned());
+        stored.status = Some(status(node, peers));
+        stored
+    };
+    let announced = |peers: &[&str]| ServiceReport { bgp: Some(status(NODE, peers)), ..layer2(None) };
+    let ours = || stored("bgp-x", NODE, &["a", "b"]);
+    for (what, report, existing, expected) in [
+        ("at rest", announced(&["a", "b"]), vec![ours()], vec![]),
+        ("other peers", announced(&["a"]), vec![ours()], vec!["set bgp-x"]),
+        ("withdrawn", layer2(None), vec![ours()], vec!["delete bgp-x"]),
+        ("of a dead node", announced(&["a", "b"]), vec![ours(), stored("bgp-y", "dead", &["a"])], vec![]),
+        ("only layer 2", layer2(Some(super::tests::status(NODE, "hello", &[]))), vec![], vec![]),
+    ] {
+        assert_eq!(in_short(report, existing), expected, "{what}");
+    }
+    let patch = status_patch::<ServiceBGPStatus>(Some("1"), &status(NODE, &["a"]));
+    assert_eq!(patch["status"]["peers"], json!(["a"]));
+}
+
+#[test]
 fn the_patch_removes_interfaces_that_are_not_meant_any_more() {
+    let status_patch = status_patch::<ServiceL2Status>;
     let patch = status_patch(Some("1"), &status(NODE, "hello", &[]));
     assert!(patch["status"]["interfaces"].is_null() && patch["status"].get("interfaces").is_some());
     let patch = status_patch(Some("1"), &status(NODE, "hello", &["ens18"]));

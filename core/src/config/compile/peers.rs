@@ -1,0 +1,171 @@
+//! BGP peers: their nodes, passwords and BFD profiles, and which of them are the same router for a node.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::num::NonZeroU16;
+use std::sync::Arc;
+
+use ferrolb_api::v1beta2::BGPPeer;
+use k8s_openapi::api::core::v1::Secret;
+
+use super::{Compiling, Concern};
+use crate::config::diagnostic::{
+    Kind, Message, ObjectRef, PASSWORD_LIMIT, PeerProblem, SECRET_KEY, SECRET_TYPE,
+};
+use crate::config::lookup::Names;
+use crate::config::peers::{self, Neighbor, Password, Peer};
+use crate::config::selectors::Finding;
+use crate::config::{BfdProfile, Diagnostic};
+use crate::selector::Selector;
+
+type Findings = Vec<Finding<PeerProblem>>;
+
+/// What tells routers apart on a node.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Router {
+    neighbor: String,
+    vrf: Option<String>,
+    port: NonZeroU16,
+}
+
+/// A peer in force, as those after it see it.
+struct Earlier {
+    name: String,
+    nodes: Names,
+    selectors: Vec<Selector>,
+}
+
+impl Compiling<'_> {
+    pub(super) fn peers(&mut self, profiles: &BTreeMap<String, BfdProfile>) {
+        let mut routers: BTreeMap<Router, Vec<Earlier>> = BTreeMap::new();
+        for (name, object) in self.by_age(Kind::BgpPeer, &self.resources.bgp_peers, |it| &it.metadata) {
+            let (peer, references, mut findings) = peers::parse(object);
+            let readable = references.nodes.len() == object.spec.node_selectors.len();
+            let nodes = self.nodes.selected_or_all(&references.nodes);
+            if nodes.is_empty() && !self.nodes.is_empty() && readable {
+                findings.push(("spec.nodeSelectors".to_owned(), PeerProblem::NoNode));
+            }
+            let concern: Concern = (readable && !references.nodes.is_empty() && !self.nodes.is_empty())
+                .then(|| Arc::clone(&nodes));
+            let bfd = references.bfd_profile.as_ref();
+            let bfd =
+                bfd.and_then(|profile| self.bfd_profile(profile, peer.as_ref(), profiles, &mut findings));
+            let password = self.password(object, &mut findings);
+            findings.extend(not_yet(&peer, &references.bfd_profile));
+            let reference = ObjectRef::new(Kind::BgpPeer, name);
+            let message = |problem| Message::Peer { peer: name.clone(), problem };
+            let left_out = self.report(&reference, &concern, findings, message);
+            let Some(mut peer) = peer.filter(|_| !left_out) else { continue };
+            peer.bfd = bfd;
+            peer.password = peer.password.or(password);
+            let vrf = peer.vrf.clone();
+            let router = Router { neighbor: peer.neighbor.to_string(), vrf, port: peer.port };
+            let earlier = routers.entry(router).or_default();
+            let here = Earlier { name: name.clone(), nodes, selectors: references.nodes };
+            peer.nodes = self.without_duplicates(&peer, &here, earlier);
+            earlier.push(here);
+            if !peer.nodes.is_empty() || self.nodes.is_empty() {
+                self.compiled.config.peers.insert(name.clone(), peer);
+            }
+        }
+    }
+
+    /// The nodes of a peer without those that have the same router as another peer already, which are
+    /// reported.
+    fn without_duplicates(&mut self, peer: &Peer, here: &Earlier, earlier: &[Earlier]) -> Names {
+        let mut remaining = Arc::clone(&here.nodes);
+        for other in earlier {
+            let shared: Names = if Arc::ptr_eq(&here.nodes, &other.nodes) {
+                Arc::clone(&here.nodes)
+            } else {
+                Arc::new(here.nodes.intersection(&other.nodes).cloned().collect())
+            };
+            // Without any node known, it is certain only where both select the same, or one selects all.
+            let certain =
+                here.selectors.is_empty() || other.selectors.is_empty() || here.selectors == other.selectors;
+            let conflict = if self.nodes.is_empty() { certain } else { !shared.is_empty() };
+            if !conflict {
+                continue;
+            }
+            let neighbor = match &peer.vrf {
+                Some(vrf) => format!("{}-{vrf}", peer.neighbor),
+                None => peer.neighbor.to_string(),
+            };
+            let problem = PeerProblem::Duplicate { neighbor, earlier: other.name.clone() };
+            self.compiled.diagnostics.push(Diagnostic {
+                object: ObjectRef::new(Kind::BgpPeer, &here.name),
+                field: match &peer.neighbor {
+                    Neighbor::Address(_) => "spec.peerAddress".to_owned(),
+                    Neighbor::Interface(_) => "spec.interface".to_owned(),
+                },
+                message: Message::Peer { peer: here.name.clone(), problem },
+                nodes: (!self.nodes.is_empty()).then(|| Arc::clone(&shared)),
+            });
+            remaining = Arc::new(remaining.difference(&shared).cloned().collect());
+        }
+        remaining
+    }
+
+    fn bfd_profile(
+        &self,
+        name: &str,
+        peer: Option<&Peer>,
+        profiles: &BTreeMap<String, BfdProfile>,
+        findings: &mut Findings,
+    ) -> Option<BfdProfile> {
+        let path = "spec.bfdProfile".to_owned();
+        let Some(profile) = profiles.get(name) else {
+            let problem = match self.resources.bfd_profiles.contains_key(name) {
+                true => PeerProblem::BfdProfileInvalid(name.to_owned()),
+                false => PeerProblem::BfdProfileMissing(name.to_owned()),
+            };
+            findings.push((path, problem));
+            return None;
+        };
+        let ipv4 = peer.is_none_or(|peer| matches!(peer.neighbor, Neighbor::Address(IpAddr::V4(_))));
+        if profile.echo_mode && !ipv4 {
+            findings.push((path, PeerProblem::EchoNotUsed(name.to_owned())));
+        }
+        Some(BfdProfile { echo_mode: profile.echo_mode && ipv4, ..profile.clone() })
+    }
+
+    /// The password that the peer's Secret holds, where Secrets are read.
+    fn password(&self, peer: &BGPPeer, findings: &mut Findings) -> Option<Password> {
+        let reference = peer.spec.password_secret.as_ref()?;
+        let secret = reference.name.clone().filter(|name| !name.is_empty())?;
+        let namespace = peer.metadata.namespace.clone().unwrap_or_default();
+        let secrets = self.resources.secrets.as_ref()?;
+        let password = match secrets.get(&secret) {
+            None => Err(PeerProblem::SecretMissing { namespace, secret }),
+            Some(object) if object.type_.as_deref() != Some(SECRET_TYPE) => {
+                Err(PeerProblem::SecretType { namespace, secret })
+            }
+            Some(object) => match password_in(object) {
+                None => Err(PeerProblem::SecretWithoutPassword { namespace, secret }),
+                Some(password) if password.len() > PASSWORD_LIMIT => {
+                    Err(PeerProblem::PasswordLength(password.len()))
+                }
+                Some(password) => Ok(Password::new(password)),
+            },
+        };
+        password.map_err(|problem| findings.push(("spec.passwordSecret".to_owned(), problem))).ok()
+    }
+}
+
+/// What the speakers do not do yet.
+fn not_yet(peer: &Option<Peer>, bfd_profile: &Option<String>) -> Findings {
+    let by_interface = peer.as_ref().is_some_and(|it| matches!(it.neighbor, Neighbor::Interface(_)));
+    let interface = ("spec.interface".to_owned(), PeerProblem::InterfaceNotUsed);
+    let bfd = ("spec.bfdProfile".to_owned(), PeerProblem::BfdNotRun);
+    [by_interface.then_some(interface), bfd_profile.is_some().then_some(bfd)].into_iter().flatten().collect()
+}
+
+/// Files may have the text itself.
+fn password_in(secret: &Secret) -> Option<String> {
+    let text = secret.string_data.as_ref().and_then(|data| data.get(SECRET_KEY)).cloned();
+    let stored = || {
+        let data = secret.data.as_ref()?.get(SECRET_KEY)?;
+        String::from_utf8(data.0.clone()).ok()
+    };
+    text.or_else(stored)
+}

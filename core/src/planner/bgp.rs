@@ -1,0 +1,193 @@
+//! BGP: as which routes this node announces a Service, and to which peers.
+//!
+//! Every node that may announce does; routers spread traffic over them (ECMP). An address is announced
+//! as the prefix around it that an advertisement asks for, so several Services, and several
+//! advertisements of one, can come to the same route. Communities of all are then put together; local
+//! preferences cannot be:
+//!
+//! - advertisements that prefer the same route of one Service differently contradict each other, and the
+//!   route is not announced to the peers that both are for;
+//! - Services whose advertisements prefer a common route differently are each other's business: the
+//!   highest preference counts.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ferrolb_proto::bgp::{AdjRibOut, PathAttributes, Prefix};
+
+use super::{PlanInput, ServicePlan, Withheld};
+use crate::config::BgpAdvertisement;
+use crate::config::ranges::Family;
+use crate::service::{LoadBalancer, TrafficPolicy};
+
+/// What this node does for a Service by BGP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BgpPlan {
+    /// Addresses of the Service that at least one peer gets a route to.
+    pub addresses: BTreeSet<IpAddr>,
+    /// Peers of this node that get routes of the Service, each with these routes.
+    pub routes: BTreeMap<String, BTreeMap<Prefix, PathAttributes>>,
+    /// Routes that are not announced because advertisements contradict each other.
+    pub conflicts: BTreeSet<Conflict>,
+}
+
+/// Two advertisements that contradict each other about a route.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conflict {
+    /// The peer that both are for.
+    pub peer: String,
+    /// The route.
+    pub prefix: Prefix,
+    /// One of them, and what it prefers the route by.
+    pub first: (String, u32),
+    /// The other.
+    pub second: (String, u32),
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self { peer, prefix, .. }, (first, a), (second, b)) = (self, &self.first, &self.second);
+        write!(
+            f,
+            "BGPAdvertisements {first} (localPref {a}) and {second} (localPref {b}) contradict each other \
+             about {prefix} for peer {peer}: give both the same localPref, other peers or other nodes"
+        )
+    }
+}
+
+pub(super) fn plan(
+    input: &PlanInput<'_>,
+    service: &LoadBalancer,
+    addresses: &[IpAddr],
+    pool: &str,
+) -> Result<BgpPlan, Withheld> {
+    let here = input.this_node;
+    let of_pool = input.config.bgp_advertisements().values().filter(|it| it.pools.contains(pool));
+    let mut of_node = of_pool.filter(|it| it.nodes.contains(here)).peekable();
+    if of_node.peek().is_none() {
+        return Err(Withheld::NodeNotSelected);
+    }
+    let advertisements: Vec<&BgpAdvertisement> =
+        of_node.filter(|it| it.selects_service(&service.labels)).collect();
+    if advertisements.is_empty() {
+        return Err(Withheld::NoMatchingBgpAdvertisement);
+    }
+    if let Some(node) = input.nodes.get(here) {
+        if node.network_unavailable {
+            return Err(Withheld::NodeNetworkUnavailable);
+        }
+        if node.is_excluded() && !input.ignore_exclude_label {
+            return Err(Withheld::NodeExcluded);
+        }
+    }
+    if service.traffic_policy == TrafficPolicy::Local && !service.endpoints.nodes.contains(here) {
+        return Err(Withheld::NoLocalEndpoints);
+    }
+    if !service.endpoints.any_serving {
+        return Err(Withheld::NoServingEndpoints);
+    }
+    let mut plan = BgpPlan::default();
+    let peers = input.config.peers().values().filter(|peer| peer.nodes.contains(here));
+    for peer in peers {
+        let for_peer = advertisements.iter().copied().filter(|it| it.selects_peer(&peer.name));
+        let routes = routes(&peer.name, for_peer, addresses, &mut plan.conflicts);
+        if !routes.is_empty() {
+            let covered = |address: &&IpAddr| {
+                routes.keys().any(|route| Prefix::around(**address, route.length()) == Some(*route))
+            };
+            plan.addresses.extend(addresses.iter().filter(covered));
+            plan.routes.insert(peer.name.clone(), routes);
+        }
+    }
+    match (plan.routes.is_empty(), plan.conflicts.first()) {
+        (false, _) => Ok(plan),
+        (true, Some(conflict)) => Err(Withheld::ConflictingAdvertisements(Box::new(conflict.clone()))),
+        (true, None) => Err(Withheld::NoPeer),
+    }
+}
+
+/// The routes of a Service for one peer.
+fn routes<'a>(
+    peer: &str,
+    advertisements: impl Iterator<Item = &'a BgpAdvertisement>,
+    addresses: &[IpAddr],
+    conflicts: &mut BTreeSet<Conflict>,
+) -> BTreeMap<Prefix, PathAttributes> {
+    let mut routes: BTreeMap<Prefix, (PathAttributes, &BgpAdvertisement)> = BTreeMap::new();
+    let mut contradictory = BTreeSet::new();
+    for advertisement in advertisements {
+        for address in addresses {
+            let length = advertisement.aggregation_length_of(Family::of(*address));
+            let Some(prefix) = Prefix::around(*address, length) else { continue };
+            match routes.entry(prefix) {
+                Entry::Vacant(entry) => drop(entry.insert((attributes(advertisement), advertisement))),
+                Entry::Occupied(mut entry) => {
+                    let (known, first) = entry.get_mut();
+                    if first.local_preference != advertisement.local_preference {
+                        contradictory.insert(prefix);
+                        conflicts.insert(Conflict {
+                            peer: peer.to_owned(),
+                            prefix,
+                            first: (first.name.clone(), first.local_preference),
+                            second: (advertisement.name.clone(), advertisement.local_preference),
+                        });
+                    }
+                    unite(known, &attributes(advertisement));
+                }
+            }
+        }
+    }
+    let agreed = routes.into_iter().filter(|(prefix, _)| !contradictory.contains(prefix));
+    agreed.map(|(prefix, (attributes, _))| (prefix, attributes)).collect()
+}
+
+fn attributes(advertisement: &BgpAdvertisement) -> PathAttributes {
+    PathAttributes {
+        local_preference: Some(advertisement.local_preference).filter(|preference| *preference != 0),
+        communities: advertisement.communities.clone(),
+        large_communities: advertisement.large_communities.clone(),
+    }
+}
+
+fn unite(known: &mut PathAttributes, more: &PathAttributes) {
+    known.local_preference = known.local_preference.max(more.local_preference);
+    known.communities.extend(&more.communities);
+    known.large_communities.extend(&more.large_communities);
+}
+
+/// The routes of all Services together: for each peer what it is to be sent.
+pub(super) fn merge<'a>(
+    plans: impl IntoIterator<Item = &'a ServicePlan>,
+) -> BTreeMap<String, Arc<AdjRibOut>> {
+    let mut united: BTreeMap<&str, BTreeMap<Prefix, PathAttributes>> = BTreeMap::new();
+    let of_peers = plans.into_iter().flat_map(|plan| plan.bgp.iter().flat_map(|plan| &plan.routes));
+    for (peer, routes) in of_peers {
+        let of_peer = united.entry(peer).or_default();
+        for (prefix, attributes) in routes {
+            match of_peer.entry(*prefix) {
+                Entry::Vacant(entry) => drop(entry.insert(attributes.clone())),
+                Entry::Occupied(mut entry) => unite(entry.get_mut(), attributes),
+            }
+        }
+    }
+    let share = |routes: BTreeMap<Prefix, PathAttributes>| {
+        // Most routes of a peer have the same attributes.
+        let mut known: BTreeSet<Arc<PathAttributes>> = BTreeSet::new();
+        let shared = routes.into_iter().map(|(prefix, attributes)| {
+            let attributes = match known.get(&attributes) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let attributes = Arc::new(attributes);
+                    known.insert(Arc::clone(&attributes));
+                    attributes
+                }
+            };
+            (prefix, attributes)
+        });
+        Arc::new(shared.collect::<AdjRibOut>())
+    };
+    united.into_iter().map(|(peer, routes)| (peer.to_owned(), share(routes))).collect()
+}

@@ -1,0 +1,66 @@
+//! What a session holds once the peer's OPEN is in.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::phase::Connection;
+use super::{Ended, Negotiated};
+use crate::bgp::timers::Jitter;
+use crate::bgp::{AdjRibOut, Prefix, Unsent};
+
+#[derive(Debug)]
+pub(super) struct Established {
+    pub(super) connection: Connection,
+    pub(super) negotiated: Negotiated,
+    pub(super) since: Instant,
+    hold_at: Option<Instant>,
+    pub(super) keepalive_at: Option<Instant>,
+    /// What the peer was sent.
+    pub(super) sent: AdjRibOut,
+    pub(super) unsent: BTreeMap<Prefix, Unsent>,
+}
+
+impl Established {
+    pub(super) fn new(now: Instant, connection: Connection, negotiated: Negotiated) -> Self {
+        let mut session = Self {
+            connection,
+            negotiated,
+            since: now,
+            hold_at: None,
+            keepalive_at: None,
+            sent: AdjRibOut::new(),
+            unsent: BTreeMap::new(),
+        };
+        session.heard(now);
+        session
+    }
+
+    /// Something arrived: the peer is there.
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.hold_at = self.negotiated.times.hold.map(|hold| now + hold);
+    }
+
+    pub(super) fn keepalive_sent(&mut self, now: Instant, jitter: &mut Jitter) {
+        self.keepalive_at = self.negotiated.times.keepalive.map(|it| now + jitter.apply(it));
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        [self.hold_at, self.keepalive_at, self.send_hold_at()].into_iter().flatten().min()
+    }
+
+    /// Why time ends the session, if it does.
+    pub(super) fn expired(&self, now: Instant) -> Option<Ended> {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(self.hold_at) {
+            Some(Ended::HoldTimerExpired(self.negotiated.times.hold.unwrap_or(Duration::ZERO)))
+        } else if due(self.send_hold_at()) {
+            Some(Ended::SendHoldTimerExpired)
+        } else {
+            None
+        }
+    }
+
+    fn send_hold_at(&self) -> Option<Instant> {
+        Some(self.connection.unflushed? + self.negotiated.times.send_hold()?)
+    }
+}

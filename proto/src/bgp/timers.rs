@@ -1,0 +1,111 @@
+//! Times of a session: what was agreed in the OPENs, how long to wait before the next try, and jitter.
+
+use std::time::Duration;
+
+/// RFC 4271 §8.2.2: the hold timer while the peer's OPEN is awaited.
+pub(super) const OPEN_HOLD: Duration = Duration::from_secs(240);
+/// How long a TCP connection may take to open.
+pub(super) const DIAL: Duration = Duration::from_secs(10);
+/// A session that was up for this long ended for a new reason: the next try is not late.
+pub(super) const STABLE: Duration = Duration::from_secs(30);
+/// The pause after the first failure.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// RFC 9687 §3: how long a peer may fail to read, at least.
+const SEND_HOLD: Duration = Duration::from_secs(480);
+
+/// Times that both sides agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreed {
+    /// Silence of the peer for this long ends the session; none: it never does.
+    pub hold: Option<Duration>,
+    /// How often we say that we are there.
+    pub keepalive: Option<Duration>,
+}
+
+impl Agreed {
+    /// RFC 4271 §4.2: the smaller hold time, in seconds; §4.4: a third of it between KEEPALIVEs, or
+    /// less where so configured.
+    pub(super) fn new(ours: u16, theirs: u16, keepalive: Option<Duration>) -> Self {
+        let hold = Duration::from_secs(u64::from(ours.min(theirs)));
+        if hold.is_zero() {
+            return Self { hold: None, keepalive: None };
+        }
+        let third = hold / 3;
+        let keepalive = keepalive.filter(|it| !it.is_zero()).map_or(third, |it| it.min(third));
+        Self { hold: Some(hold), keepalive: Some(keepalive) }
+    }
+
+    /// How long the peer may leave what we send unread.
+    pub(super) fn send_hold(self) -> Option<Duration> {
+        self.hold.map(|hold| SEND_HOLD.max(2 * hold))
+    }
+}
+
+/// The pause after so many failures in a row, doubled each time.
+pub(super) fn retry(failures: u32, longest: Duration) -> Duration {
+    let doubled = FIRST_RETRY.saturating_mul(1u32.checked_shl(failures.min(31)).unwrap_or(u32::MAX));
+    doubled.min(longest)
+}
+
+/// Shortens times by up to a quarter (RFC 4271 §10), so that the sessions of many nodes do not move in
+/// step. A sequence of numbers that its seed determines (splitmix64).
+#[derive(Debug, Clone)]
+pub(super) struct Jitter(u64);
+
+impl Jitter {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn apply(&mut self, time: Duration) -> Duration {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let permille = u32::try_from((mixed >> 32) % 251).unwrap_or_default();
+        time - time * permille / 1000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_negotiated() {
+        let seconds = Duration::from_secs;
+        for (ours, theirs, configured, hold, keepalive) in [
+            (90, 180, None, Some(90), Some(30)),
+            (90, 9, None, Some(9), Some(3)),
+            (90, 180, Some(10), Some(90), Some(10)),
+            (90, 9, Some(10), Some(9), Some(3)),
+            (90, 180, Some(0), Some(90), Some(30)),
+            (0, 180, Some(10), None, None),
+            (90, 0, None, None, None),
+        ] {
+            let agreed = Agreed::new(ours, theirs, configured.map(seconds));
+            let expected = Agreed { hold: hold.map(seconds), keepalive: keepalive.map(seconds) };
+            assert_eq!(agreed, expected, "{ours} {theirs} {configured:?}");
+        }
+        assert_eq!(Agreed::new(90, 90, None).send_hold(), Some(seconds(480)));
+        assert_eq!(Agreed::new(3600, 3600, None).send_hold(), Some(seconds(7200)));
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let pauses: Vec<u64> = (0..7).map(|it| retry(it, Duration::from_secs(30)).as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        assert_eq!(retry(u32::MAX, Duration::from_secs(5)), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn jitter_takes_up_to_a_quarter_and_comes_from_the_seed() {
+        let times = |seed| {
+            let mut jitter = Jitter::new(seed);
+            (0..1000).map(|_| jitter.apply(Duration::from_secs(100)).as_millis()).collect::<Vec<_>>()
+        };
+        let (a, b) = (times(1), times(2));
+        assert!(a.iter().all(|it| (75_000..=100_000).contains(it)));
+        assert!(a.iter().max() > Some(&99_000) && a.iter().min() < Some(&76_000));
+        assert!(a == times(1) && a != b);
+    }
+}
