@@ -131,11 +131,10 @@ pub(super) fn parse(pool: &IPAddressPool, namespaces: &BTreeMap<String, Labels>)
 
 /// What is strange about an entry that can be read.
 fn remarks(entry: &str, range: &IpRange) -> impl Iterator<Item = PoolProblem> {
-    let entry = || entry.to_owned();
-    let host_bits = host_bits(&entry()).map(|cidr| PoolProblem::HostBits { entry: entry(), cidr });
+    let host_bits = host_bits(entry).map(|cidr| PoolProblem::HostBits { entry: entry.to_owned(), cidr });
     let reserved = reserved(range).map(|(reserved, usable)| match usable {
-        false => PoolProblem::NotUsable { entry: entry(), reserved },
-        true => PoolProblem::PartlyReserved { entry: entry(), reserved },
+        false => PoolProblem::NotUsable { entry: entry.to_owned(), reserved },
+        true => PoolProblem::PartlyReserved { entry: entry.to_owned(), reserved },
     });
     host_bits.into_iter().chain(reserved)
 }

@@ -23,26 +23,41 @@ impl Compiling<'_> {
             .map(|(_, object)| pools::parse(object, &self.resources.namespaces))
             .collect();
         let disjoint = are_disjoint(&parsed);
+        let mut in_force = Vec::with_capacity(parsed.len());
+        let mut by_address = Vec::with_capacity(parsed.len());
         for Parsed { pool, places, mut findings } in parsed {
             let unreadable = findings.iter().any(|(_, it)| matches!(it, PoolProblem::InvalidEntry(_)));
             let name: Arc<str> = pool.name.as_str().into();
             let ranges = || places.iter().copied().zip(pool.ranges.iter().copied());
-            let claimed = match disjoint {
-                true => ranges().map(|(_, range)| (key(range.first()), (range, Arc::clone(&name)))).collect(),
-                false => claim(&name, ranges(), &self.compiled.config.by_address, &mut findings),
-            };
+            let mut claimed = ByAddress::new();
+            if !disjoint {
+                claimed = claim(&name, ranges(), &self.compiled.config.by_address, &mut findings);
+            }
             cluster.check(ranges, &mut findings);
-            let reference = ObjectRef::new(Kind::IpAddressPool, &*name);
             let message = |problem| Message::Pool { pool: (*name).to_owned(), problem };
-            if self.report(&reference, &None, findings, message) {
+            let left_out = !findings.is_empty() && {
+                let reference = ObjectRef::new(Kind::IpAddressPool, &*name);
+                self.report(&reference, &None, findings, message)
+            };
+            if left_out {
                 let trace =
                     LeftOutPool { name: pool.name, ranges: pool.ranges, has_unreadable_entries: unreadable };
                 self.compiled.config.left_out.insert(trace.name.clone(), trace);
+                continue;
+            }
+            if disjoint {
+                let ranges = pool.ranges.iter();
+                by_address.extend(ranges.map(|range| (key(range.first()), (*range, Arc::clone(&name)))));
             } else {
                 self.compiled.config.by_address.extend(claimed);
-                self.compiled.config.pools.insert(pool.name.clone(), pool);
             }
+            in_force.push((pool.name.clone(), pool));
         }
+        // All at once: a sorted map is made faster from a list than one by one.
+        if disjoint {
+            self.compiled.config.by_address = by_address.into_iter().collect();
+        }
+        self.compiled.config.pools = in_force.into_iter().collect();
     }
 }
 
