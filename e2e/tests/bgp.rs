@@ -1,6 +1,8 @@
 //! BGP as a user and the router see it: the installed speakers talk to FRR, which sends the client's
 //! requests to every node that announces.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::collections::BTreeSet;

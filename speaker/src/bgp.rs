@@ -196,4 +196,6 @@ impl Running {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;

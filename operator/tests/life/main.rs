@@ -216,7 +216,8 @@ async fn a_webhook_that_is_gone_is_asked_for_no_conversion() {
     let labels = api.get(SPEAKER).unwrap()["metadata"]["labels"].clone();
     // The second pass begins when the first is at its end.
     for _ in 0..2 {
-        api.put(passed, json!({"metadata": {"labels": labels}}));
+        let ours = json!([{"manager": "metallb-operator", "operation": "Apply"}]);
+        api.put(passed, json!({"metadata": {"labels": labels, "managedFields": ours}}));
         until("one more pass", &api, |api| api.get(passed).is_none()).await;
     }
     assert_eq!(releases(&api), before);

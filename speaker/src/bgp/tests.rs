@@ -1,5 +1,7 @@
 //! Sessions over real sockets, with a router that is a few lines of bytes.
 
+mod frr;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 

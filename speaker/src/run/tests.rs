@@ -1,5 +1,7 @@
 //! Whole speakers, each in a network namespace of its own, on a bridge with somebody who asks.
 
+mod bgp;
+
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::mpsc;
