@@ -6,8 +6,11 @@ pub const GROUP: &str = "metallb.io";
 /// Namespace of the product unless it is told otherwise.
 pub const DEFAULT_NAMESPACE: &str = "metallb-system";
 
-/// Annotations on Services.
+/// Annotations on Services and advertisements.
 pub mod annotation {
+    /// On an L2Advertisement, `true`: the node that ranks best takes an address over from a living owner,
+    /// so that addresses return to a node that was away.
+    pub const PREEMPT: &str = "ferrolb.io/preempt";
     /// Requests an address from the pool of this name.
     pub const ADDRESS_POOL: &str = "metallb.io/address-pool";
     /// Requests these addresses, separated by commas.

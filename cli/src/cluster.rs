@@ -26,6 +26,11 @@ struct List {
 }
 
 impl Access {
+    /// Whether somebody chose a cluster.
+    pub(crate) fn is_given(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
     /// All objects of a resource, in a namespace or in all.
     pub(crate) fn list<K: DeserializeOwned>(
         &self,

@@ -30,7 +30,7 @@ use std::net::IpAddr;
 
 pub use self::counters::PoolCounters;
 pub use self::event::Event;
-use self::holder::{Age, Rank};
+use self::holder::{Rank, age};
 pub use self::refusal::Refusal;
 use self::settle::{Draft, Holding, Next, Pass};
 use crate::config::Config;
@@ -88,9 +88,28 @@ pub struct Rival {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Claim {
     uid: String,
-    addresses: BTreeSet<IpAddr>,
+    addresses: Vec<IpAddr>,
     sharing: SharingKey,
     ports: BTreeSet<Port>,
+}
+
+impl Claim {
+    fn of(service: &LoadBalancer, addresses: &[IpAddr]) -> Self {
+        Self {
+            uid: service.uid.clone(),
+            addresses: addresses.to_vec(),
+            sharing: service.sharing.clone(),
+            ports: service.ports.clone(),
+        }
+    }
+
+    /// Whether the Service still has the same addresses for the same use.
+    fn stands(&self, service: &LoadBalancer, addresses: &[IpAddr]) -> bool {
+        self.uid == service.uid
+            && self.addresses == addresses
+            && self.sharing == service.sharing
+            && self.ports == service.ports
+    }
 }
 
 impl Held {
@@ -111,7 +130,13 @@ impl Held {
 
     /// Remembers what the assignments of a pass rested on, so that the next one can tell who changed.
     pub fn accept(&mut self, allocation: &Allocation) {
-        self.claims.clone_from(&allocation.claims);
+        self.claims.retain(|key, _| allocation.outcomes.contains_key(key));
+        for (key, claim) in &allocation.changed_claims {
+            match claim {
+                Some(claim) => drop(self.claims.insert(key.clone(), claim.clone())),
+                None => drop(self.claims.remove(key)),
+            }
+        }
     }
 
     /// Who else writes the statuses of Services.
@@ -145,52 +170,64 @@ pub struct Allocation {
     pub outcomes: BTreeMap<ServiceKey, Outcome>,
     /// For each pool in force.
     pub counters: BTreeMap<String, PoolCounters>,
-    claims: BTreeMap<ServiceKey, Claim>,
+    /// Claims that are others than before.
+    changed_claims: BTreeMap<ServiceKey, Option<Claim>>,
 }
 
 /// Decides for all Services. They are those that this process handles
 /// ([`LoadBalancer::is_handled_by`]), of whatever type.
 pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Allocation {
-    let mut in_order: Vec<(bool, Rank<'_>, &LoadBalancer)> =
-        services.values().map(|service| (!is_unchanged(held, service), Rank::of(service), service)).collect();
-    in_order.sort_by_key(|(changed, rank, _)| (*changed, *rank));
+    // Services come in the order of their keys, and sorts are stable: that decides what is left open.
+    let mut in_order: Vec<(bool, Rank, usize, &LoadBalancer)> = services
+        .values()
+        .enumerate()
+        .map(|(index, service)| (!is_unchanged(held, service), Rank::of(service), index, service))
+        .collect();
+    in_order.sort_by_key(|(changed, rank, _, _)| (*changed, *rank));
     let mut pass = Pass::new(config, held);
-    let mut drafts: Vec<Draft<'_>> =
-        in_order.into_iter().map(|(_, _, service)| pass.settle(service)).collect();
-    drafts.sort_by_key(|draft| Age::of(draft.service));
-    for draft in &mut drafts {
+    let mut drafts: Vec<Option<Draft<'_>>> = services.iter().map(|_| None).collect();
+    for (_, _, index, service) in in_order {
+        if let Some(draft) = drafts.get_mut(index) {
+            *draft = Some(pass.settle(service));
+        }
+    }
+    let mut drafts: Vec<Draft<'_>> = drafts.into_iter().flatten().collect();
+    let mut open: Vec<&mut Draft<'_>> =
+        drafts.iter_mut().filter(|draft| draft.next != Next::Nothing).collect();
+    open.sort_by_key(|draft| age(draft.service));
+    for draft in &mut open {
         match draft.next {
             Next::Nothing => {}
             Next::Complete => pass.complete(draft),
             Next::Allocate => pass.allocate(draft),
         }
     }
-    for draft in drafts.iter_mut().filter(|draft| draft.next == Next::Allocate) {
+    for draft in open.into_iter().filter(|draft| draft.next == Next::Allocate) {
         pass.explain(draft);
     }
-    let mut allocation = Allocation { counters: counters::count(config, pass.index()), ..Default::default() };
+    let counters = counters::count(config, pass.index());
+    let mut changed_claims = BTreeMap::new();
+    let mut outcomes = Vec::with_capacity(drafts.len());
     for draft in drafts {
         let service = draft.service;
         let outcome = draft.outcome(held);
-        if let Some(assignment) = &outcome.assignment {
-            allocation.claims.insert(service.key.clone(), claim(service, &assignment.addresses));
+        let addresses = outcome.assignment.as_ref().map(|it| it.addresses.as_slice());
+        let before = held.claims.get(&service.key);
+        match addresses {
+            Some(addresses) if before.is_some_and(|claim| claim.stands(service, addresses)) => {}
+            None if before.is_none() => {}
+            addresses => {
+                let claim = addresses.map(|addresses| Claim::of(service, addresses));
+                changed_claims.insert(service.key.clone(), claim);
+            }
         }
-        allocation.outcomes.insert(service.key.clone(), outcome);
+        outcomes.push((service.key.clone(), outcome));
     }
-    allocation
-}
-
-fn claim(service: &LoadBalancer, addresses: &[IpAddr]) -> Claim {
-    Claim {
-        uid: service.uid.clone(),
-        addresses: addresses.iter().copied().collect(),
-        sharing: service.sharing.clone(),
-        ports: service.ports.clone(),
-    }
+    Allocation { outcomes: outcomes.into_iter().collect(), counters, changed_claims }
 }
 
 /// Whether what was accepted of the Service before still stands.
 fn is_unchanged(held: &Held, service: &LoadBalancer) -> bool {
-    let addresses = || Holding::of(held, service).addresses();
-    held.claims.get(&service.key).is_some_and(|before| *before == claim(service, &addresses()))
+    let Some(claim) = held.claims.get(&service.key) else { return false };
+    claim.stands(service, &Holding::of(held, service).addresses())
 }

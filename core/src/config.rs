@@ -21,6 +21,7 @@ mod selectors;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 pub use self::advertisements::{Interfaces, L2Advertisement};
 pub use self::bfd::BfdProfile;
@@ -45,9 +46,11 @@ pub struct Config {
     l2_advertisements: BTreeMap<String, L2Advertisement>,
     bgp_advertisements: BTreeMap<String, BgpAdvertisement>,
     peers: BTreeMap<String, Peer>,
-    /// Which pool an address is in: (family, first number) of each range → (the range, its pool).
-    by_address: BTreeMap<(Family, u128), (IpRange, String)>,
+    by_address: ByAddress,
 }
+
+/// Which pool an address is in: (family, first number) of each range → (the range, its pool).
+type ByAddress = BTreeMap<(Family, u128), (IpRange, Arc<str>)>;
 
 impl Config {
     /// The pools in force, by name.
@@ -85,7 +88,7 @@ impl Config {
     pub fn pool_around(&self, address: IpAddr) -> Option<&Pool> {
         let key = (Family::of(address), to_number(address));
         let (_, (range, pool)) = self.by_address.range(..=key).next_back()?;
-        if range.contains(address) { self.pools.get(pool) } else { None }
+        if range.contains(address) { self.pools.get(&**pool) } else { None }
     }
 
     /// The one pool in force that holds all these addresses and may give them.

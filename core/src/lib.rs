@@ -3,7 +3,7 @@
 //! ```text
 //! Resources ──compile──▶ Config + diagnostics          config, admission, status
 //! Config + LoadBalancers + Held ──allocate──▶ outcomes   allocator        (controller)
-//! Config + LoadBalancers + members ──plan──▶ plans ──merge──▶ Announcements   planner   (speaker)
+//! Config + LoadBalancers + members ──plan──▶ plans, claims, routes            planner   (speaker)
 //! ```
 //!
 //! A refusal is a value: [`allocator::Refusal`] says why an address was not given,

@@ -1,5 +1,5 @@
-//! What decisions need to know of a Node. Readiness, cordon and taints are no part of it: an API
-//! outage marks every node unready, and addresses must not move for that.
+//! What decisions need to know of a Node. Readiness and taints are no part of it: an API outage marks
+//! every node unready, and addresses must not move for that. A cordon counts only where that is asked for.
 
 use std::net::IpAddr;
 
@@ -16,6 +16,8 @@ pub struct Node {
     pub labels: Labels,
     /// Whether condition `NetworkUnavailable` is `True` (missing or unknown: usable).
     pub network_unavailable: bool,
+    /// Whether it is cordoned.
+    pub cordoned: bool,
     /// Its own addresses.
     pub addresses: Vec<IpAddr>,
     /// Addresses of its Pods.
@@ -40,6 +42,7 @@ impl From<&corev1::Node> for Node {
             network_unavailable: conditions
                 .into_iter()
                 .any(|condition| condition.type_ == "NetworkUnavailable" && condition.status == "True"),
+            cordoned: spec.is_some_and(|spec| spec.unschedulable == Some(true)),
             // Host names are listed among the addresses.
             addresses: addresses.filter_map(|it| it.address.parse().ok()).collect(),
             pod_cidrs: pod_cidrs.iter().filter_map(|cidr| cidr.parse().ok()).collect(),
@@ -49,8 +52,10 @@ impl From<&corev1::Node> for Node {
 
 /// Takes out of a Node what [`Node`] does not read, which is most of it.
 pub fn prune(node: &mut corev1::Node) {
-    let pod_cidrs = node.spec.take().and_then(|spec| spec.pod_cidrs);
-    node.spec = Some(corev1::NodeSpec { pod_cidrs, ..Default::default() });
+    if let Some(spec) = node.spec.take() {
+        let (pod_cidrs, unschedulable) = (spec.pod_cidrs, spec.unschedulable);
+        node.spec = Some(corev1::NodeSpec { pod_cidrs, unschedulable, ..Default::default() });
+    }
     if let Some(status) = node.status.take() {
         let mut conditions = status.conditions;
         if let Some(conditions) = &mut conditions {

@@ -1,13 +1,13 @@
-//! What this node announces: for each Service a plan, and from all plans the announcements.
+//! What this node announces: for each Service a plan, and for each address what the links are told.
 //!
 //! ```text
-//! Config + nodes + members ─┐
-//! LoadBalancer (+ those it shares addresses with) ─▶ plan_service ─▶ ServicePlan ─┐
-//!                                                                                 ├─ merge ─▶ Announcements
-//! every other Service ────────────────────────────────────────────▶ ServicePlan ─┘
+//! Config + nodes + members ─┬─ elect(all Services) ─▶ Elections ─ claims(wire) ─▶ LinkClaims ─▶ the links
+//!                           └──────────┬──────────────────┘                                       │
+//! LoadBalancer ─▶ plan_service ◀───────┴────────────────────── Wire: who owns what ◀──────────────┘
+//!                     └─▶ ServicePlan: announced where, or why not
 //! ```
 //!
-//! Every node computes this from the same inputs and comes to the same owners ([`ownership`]). Which
+//! Who may own an address is decided here ([`ownership`]); who does is found on the wire. Which
 //! pool a Service's addresses come from is asked of the pools in force first; where none contains
 //! them, of the pools that are left out for an error ([`Config::pool_holding`]): so an address that is
 //! in use goes on being announced, by the advertisements that name the pool, while its pool is wrong.
@@ -22,54 +22,39 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ferrolb_proto::bgp::AdjRibOut;
+use ferrolb_proto::ethernet::MacAddr;
 
 pub use self::bgp::{BgpPlan, Conflict};
-pub use self::layer2::{AddressPlan, Layer2Plan};
+pub use self::layer2::{AddressPlan, Layer2Plan, LinkClaim, LinkClaims, Seen, Wire, claims, hold};
+pub use self::ownership::{Election, Elections, elect};
 use crate::config::{Config, Interfaces};
 use crate::node::Node;
 use crate::service::{LoadBalancer, ServiceKey};
 
-/// All that plans depend on besides the Service.
+/// What is known of a node's speaker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Whether it answers; the others may come back, or live out of our reach.
+    pub alive: bool,
+    /// Connected interfaces that it can announce on; none until it told.
+    pub interfaces: Option<BTreeSet<String>>,
+}
+
+/// All that plans depend on besides the Services.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanInput<'a> {
     /// The configuration in force.
     pub config: &'a Config,
     /// The nodes of the cluster.
     pub nodes: &'a BTreeMap<String, Node>,
-    /// Nodes whose speaker is alive; this one is among them.
-    pub members: &'a BTreeSet<String>,
+    /// Nodes that a speaker was heard of; this one is among them.
+    pub members: &'a BTreeMap<String, Member>,
     /// Name of this node.
     pub this_node: &'a str,
-    /// Network interfaces of this node that can announce.
-    pub interfaces: &'a BTreeSet<String>,
     /// Whether the exclude label of nodes is ignored.
     pub ignore_exclude_label: bool,
-    /// Who has which address.
-    pub holders: &'a Holders<'a>,
-}
-
-/// Which Services hold an address. An address has one owner, however many Services share it, so each
-/// plan must know them all.
-#[derive(Clone, Debug, Default)]
-pub struct Holders<'a> {
-    by_address: BTreeMap<IpAddr, Vec<&'a LoadBalancer>>,
-}
-
-impl<'a> Holders<'a> {
-    /// Of all Services that this product handles.
-    pub fn new(services: impl IntoIterator<Item = &'a LoadBalancer>) -> Self {
-        let mut by_address: BTreeMap<IpAddr, Vec<&LoadBalancer>> = BTreeMap::new();
-        for service in services.into_iter().filter(|service| service.is_load_balancer) {
-            for address in service.ingress.addresses().unwrap_or_default() {
-                by_address.entry(address).or_default().push(service);
-            }
-        }
-        Self { by_address }
-    }
-
-    fn of(&self, address: IpAddr) -> &[&'a LoadBalancer] {
-        self.by_address.get(&address).map_or(&[], Vec::as_slice)
-    }
+    /// Whether a cordoned node gives its addresses away.
+    pub withdraw_on_cordon: bool,
 }
 
 /// What this node does for one Service.
@@ -151,7 +136,7 @@ impl ServicePlan {
 }
 
 /// Why this node does not announce an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Withheld {
     /// The Service is gone. (Known to whoever sees it go, never the result of a plan.)
     ServiceDeleted,
@@ -181,6 +166,8 @@ pub enum Withheld {
     SharedIpWithServiceSelector,
     /// This node carries the exclude label.
     NodeExcluded,
+    /// This node is cordoned, and that is to count.
+    NodeCordoned,
     /// This node has no network.
     NodeNetworkUnavailable,
     /// Its traffic must arrive where its endpoints are, and none is here.
@@ -190,7 +177,14 @@ pub enum Withheld {
         /// Who does.
         winner: Option<String>,
     },
-    /// This node owns the address but has none of the interfaces it is to be announced on.
+    /// This node asks on the wire whether it may take the address.
+    Claiming,
+    /// A host that is no speaker has the address.
+    AddressConflict {
+        /// Its MAC.
+        mac: MacAddr,
+    },
+    /// This node has none of the interfaces that the address is to be announced on.
     NoInterface {
         /// Those interfaces.
         wanted: BTreeSet<String>,
@@ -217,10 +211,13 @@ impl Withheld {
             Self::SharedIpWithServiceSelector => "sharedIPWithServiceSelector",
             Self::NoServingEndpoints
             | Self::NodeExcluded
+            | Self::NodeCordoned
+            | Self::Claiming
             | Self::NodeNetworkUnavailable
             | Self::NoLocalEndpoints
             | Self::NodeNotSelected
             | Self::NotElected { .. } => "notOwner",
+            Self::AddressConflict { .. } => "addressConflict",
             Self::NoInterface { .. } => "announceFailed",
         }
     }
@@ -245,28 +242,43 @@ impl fmt::Display for Withheld {
                 "the Service may share its address, which excludes advertisements with serviceSelectors"
             }
             Self::NodeExcluded => "the node carries the label that excludes it from load balancers",
+            Self::NodeCordoned => "the node is cordoned",
+            Self::Claiming => "the node asks on the network whether the address is free",
             Self::NodeNetworkUnavailable => "the network of the node is unavailable",
             Self::NoLocalEndpoints => {
                 "externalTrafficPolicy is Local and the node has no endpoint that can serve"
             }
             Self::NotElected { winner: Some(winner) } => return write!(f, "node {winner} owns the address"),
             Self::NotElected { winner: None } => "no node can own the address",
+            Self::AddressConflict { mac } => {
+                return write!(f, "host {mac}, which is no speaker, has the address");
+            }
+            Self::NoInterface { wanted } if wanted.is_empty() => "the node has no connected interface",
             Self::NoInterface { wanted } => {
                 let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-                return write!(f, "the node has none of the interfaces {}", wanted.join(", "));
+                return write!(
+                    f,
+                    "the node has none of the interfaces {}, or nothing is connected to them",
+                    wanted.join(", ")
+                );
             }
         })
     }
 }
 
 /// Decides what this node does for a Service.
-pub fn plan_service(input: &PlanInput<'_>, service: &LoadBalancer) -> ServicePlan {
+pub fn plan_service(
+    input: &PlanInput<'_>,
+    elections: &Elections,
+    wire: &Wire,
+    service: &LoadBalancer,
+) -> ServicePlan {
     let key = service.key.clone();
     match locate(input.config, service) {
         Ok((addresses, pool)) => ServicePlan {
             service: key,
             pool: Some(pool.to_owned()),
-            layer2: layer2::plan(input, service, &addresses, pool),
+            layer2: layer2::plan(input, elections, wire, service, &addresses, pool),
             bgp: bgp::plan(input, service, &addresses, pool),
         },
         Err(withheld) => {
@@ -290,32 +302,16 @@ fn locate<'a>(config: &'a Config, service: &LoadBalancer) -> Result<(Vec<IpAddr>
     }
 }
 
-/// What this node puts on the wire.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Announcements {
-    /// Addresses it answers for by ARP and NDP.
-    pub layer2: OwnedAddresses,
-    /// Routes that it sends its BGP peers, by name of the peer; of the others none.
-    pub bgp: BTreeMap<String, Arc<AdjRibOut>>,
-}
+/// Routes that this node sends its BGP peers, by name of the peer; to the others none.
+pub type Routes = BTreeMap<String, Arc<AdjRibOut>>;
 
-/// Addresses and the interfaces they are answered for on.
-pub type OwnedAddresses = BTreeMap<IpAddr, Interfaces>;
-
-/// Brings the plans of all Services together. An address that several of them share is announced on
-/// the interfaces of all, a route with the communities of all.
-pub fn merge<'a>(plans: impl IntoIterator<Item = &'a ServicePlan, IntoIter: Clone>) -> Announcements {
-    let plans = plans.into_iter();
-    let mut layer2 = OwnedAddresses::new();
-    for (address, interfaces) in plans.clone().flat_map(ServicePlan::announced) {
-        let merged = layer2.remove(&address).unwrap_or_else(Interfaces::none).union(interfaces);
-        layer2.insert(address, merged);
-    }
-    Announcements { layer2, bgp: bgp::merge(plans) }
+/// Brings the routes of all Services together: one that several have gets the communities of all.
+pub fn routes<'a>(plans: impl IntoIterator<Item = &'a ServicePlan>) -> Routes {
+    bgp::merge(plans)
 }
 
 /// An Event that a speaker records on a Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
     /// This node began to announce.
     NodeAssigned {
@@ -324,14 +320,31 @@ pub enum Event {
         /// How.
         protocol: Protocol,
     },
-    /// This node owns an address but cannot announce it.
+    /// This node is the first to announce an address, but has none of its interfaces, nor has another.
     AnnounceFailed {
         /// Its name.
         node: String,
         /// The address.
         address: IpAddr,
     },
+    /// A host that is no speaker has an address of the Service.
+    AddressConflict {
+        /// The address.
+        address: IpAddr,
+        /// The host's MAC.
+        mac: MacAddr,
+    },
+    /// No node may announce an address.
+    NoEligibleNodes {
+        /// The address.
+        address: IpAddr,
+        /// Why, for each node.
+        withheld: BTreeMap<String, Withheld>,
+    },
 }
+
+/// An Event is no list: of more nodes the number must do.
+const NODES_OF_AN_EVENT: usize = 8;
 
 impl Event {
     /// `reason` of the Event.
@@ -339,12 +352,14 @@ impl Event {
         match self {
             Self::NodeAssigned { .. } => "nodeAssigned",
             Self::AnnounceFailed { .. } => "announceFailed",
+            Self::AddressConflict { .. } => "AddressConflict",
+            Self::NoEligibleNodes { .. } => "NoEligibleNodes",
         }
     }
 
     /// Whether its type is Warning rather than Normal.
     pub fn is_warning(&self) -> bool {
-        matches!(self, Self::AnnounceFailed { .. })
+        !matches!(self, Self::NodeAssigned { .. })
     }
 }
 
@@ -360,6 +375,23 @@ impl fmt::Display for Event {
                  protocol \"{}\"",
                 Protocol::Layer2
             ),
+            Self::AddressConflict { address, mac } => write!(
+                f,
+                "another host with MAC {mac}, which is no speaker, uses address {address}: remove the address from it; \
+                 until then it is not announced"
+            ),
+            Self::NoEligibleNodes { address, withheld } => {
+                write!(f, "no node can announce address {address}")?;
+                let mut separator = ": ";
+                for (node, why) in withheld.iter().take(NODES_OF_AN_EVENT) {
+                    write!(f, "{separator}{node}: {why}")?;
+                    separator = "; ";
+                }
+                match withheld.len().saturating_sub(NODES_OF_AN_EVENT) {
+                    0 => Ok(()),
+                    more => write!(f, "; and {more} more"),
+                }
+            }
         }
     }
 }

@@ -235,9 +235,7 @@ impl LoadBalancer {
 
     /// Whether its status holds other addresses than those it was given: somebody else wrote it since.
     pub fn is_overwritten(&self) -> bool {
-        let Some(grant) = &self.grant else { return false };
-        let set = |addresses: &[IpAddr]| addresses.iter().copied().collect::<BTreeSet<_>>();
-        self.ingress.addresses().is_none_or(|shown| set(&shown) != set(&grant.addresses))
+        self.grant.as_ref().is_some_and(|grant| !self.ingress.shows(&grant.addresses))
     }
 }
 

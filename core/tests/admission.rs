@@ -10,6 +10,7 @@ use ferrolb_api::v1beta1::{
 use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::testing::{bfd_profile, bgp_advertisement, bgp_peer, community, l2_advertisement, pool};
+use k8s_openapi::api::core::v1::SecretReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
@@ -164,8 +165,22 @@ fn bgp_cluster() -> Resources {
 fn every_kind_is_judged() {
     let stored = bgp_cluster();
     let create = |candidate| admit(&stored, candidate, Operation::Create, NAMESPACE);
-    let soon = r#"BGPPeer "new": this version announces nothing by BGP yet"#;
-    assert_eq!(create(candidate!(BgpPeer, bgp_peer("new", "1.2.3.5"))), warned(&[soon]));
+    assert_eq!(create(candidate!(BgpPeer, bgp_peer("new", "1.2.3.5"))), allowed());
+    let mut deprecated = bgp_peer("new", "1.2.3.5");
+    deprecated.spec.disable_mp = true;
+    let text = "disable mp is deprecated and has no effect since it's the default behavior now";
+    assert_eq!(create(candidate!(BgpPeer, deprecated)), warned(&[text]));
+    let mut early = bgp_peer("new", "1.2.3.5");
+    early.spec.bfd_profile = Some("later".to_owned());
+    early.spec.password_secret = Some(SecretReference { name: Some("later".to_owned()), namespace: None });
+    assert_eq!(
+        create(candidate!(BgpPeer, early)),
+        warned(&[
+            "peer new referencing non existing bfd profile later",
+            "BGPPeer \"new\": this version runs no BFD yet, the session goes without",
+        ]),
+        "objects may come in any order"
+    );
     assert_eq!(
         create(candidate!(BgpPeer, bgp_peer("new", "1.1.1"))),
         denied("parsing peer new invalid BGPPeer address \"1.1.1\"")

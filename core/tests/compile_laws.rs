@@ -244,7 +244,7 @@ fn age<K: Clone>(objects: &mut BTreeMap<String, Arc<K>>, metadata: fn(&mut K) ->
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn the_order_of_the_input_does_not_matter(objects in objects(), turn in 0..14usize) {
@@ -314,5 +314,43 @@ proptest! {
         let found = compile(&candidate.add_to(stored)).diagnostics;
         let invalid = found.iter().any(|it| it.object == reference && it.severity() == Severity::Invalid);
         prop_assert_eq!(matches!(verdict, Verdict::Denied { .. }), invalid, "{:?}", verdict);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever text stands in a field, it is judged, and told in a text.
+    #[test]
+    fn no_text_makes_compile_fail(texts in prop::collection::vec(".*", 12), number in any::<i64>()) {
+        let text = |index: usize| texts[index].clone();
+        let peer = BGPPeerSpec {
+            my_asn: 1,
+            peer_asn: Some(2),
+            peer_address: Some(text(0)),
+            source_address: Some(text(1)),
+            hold_time: Some(text(2)),
+            keepalive_time: Some(text(3)),
+            connect_time: Some(text(4)),
+            router_id: Some(text(5)),
+            vrf: Some(text(6)),
+            bfd_profile: Some(text(7)),
+            node_selectors: vec![expression(&text(8), &text(9), &[&text(10)]), match_labels(&[(&text(8), &text(10))])],
+            ..Default::default()
+        };
+        let ad = BGPAdvertisementSpec {
+            aggregation_length: number,
+            aggregation_length_v6: number,
+            local_pref: Some(number),
+            communities: vec![text(11), format!("large:{}", text(11))],
+            ..Default::default()
+        };
+        let resources = Resources::default()
+            .with_bgp_peers([peer_with("p", peer)])
+            .with_communities([community("c", &[(&text(11), &text(0))])])
+            .with_bgp_advertisements([bgp_advertisement("a", ad)]);
+        let compiled = compile(&resources);
+        prop_assert!(compiled.diagnostics.iter().all(|it| !it.to_string().is_empty() && !it.remedy().is_empty()));
+        prop_assert!(!compiled.config.peers().contains_key("p") || text(0).parse::<std::net::IpAddr>().is_ok());
     }
 }

@@ -1,7 +1,5 @@
 //! What `compile` warns of: pools that can be read, but hardly mean what they say.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use ferrolb_api::v1beta1::{IPAddressPool, ServiceAllocation};
 use ferrolb_core::config::{Compiled, Severity, compile};
 use ferrolb_core::resources::Resources;

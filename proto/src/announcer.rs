@@ -3,20 +3,22 @@
 //!
 //! ```text
 //! Frame(bytes) ───────┐                        ┌─> Send { frame, cause: Answer | Announcement }
-//! Owned(set) ─────────┼─> Announcer ──poll────>┤
+//! Own, Quiet, Disown ─┼─> Announcer ──poll────>┤
 //! LinkAddress(..) ────┤   owned: ip -> Progress└─> Event(Ignored(why))
-//! Reannounce ─────────┤   timers: (when, ip)
+//! Announce, Reannounce┤   timers: (when, ip)
 //! handle_timeout ─────┘
 //! ```
 //!
 //! - A newly owned address is announced at once and 1, 2 and 4 s later, as a newly owned one again
 //!   after each loss and after a change of the link's MAC. Losing one sends nothing.
+//! - An address that is kept `Quiet` is answered for but not announced: its owner is handing it over.
 //! - `Reannounce` tells the neighbours once more about all owned addresses, at most once a second;
 //!   one that comes too early is kept until the second is over, not lost.
 //! - Announcements are made when polled, so what waits is bounded by the owned set; answers wait in
 //!   a queue of fixed length, which never fills while the driver drains after each input.
 //!
-//! A frame or a timer costs a look-up in the owned set; only `Owned` and `Reannounce` visit all of it.
+//! Who owns what is decided by [`conflict`](crate::conflict). A frame, a timer or a change of one
+//! address costs a look-up in the owned set; only `Reannounce` and a new MAC visit all of it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -49,8 +51,14 @@ pub struct LinkAddress {
 pub enum Input<'a> {
     /// A frame arrived on the link.
     Frame(&'a [u8]),
-    /// The addresses this link is to answer for, all of them.
-    Owned(&'a BTreeSet<IpAddr>),
+    /// The link owns this address: answer for it, and announce it unless that is done already.
+    Own(IpAddr),
+    /// Go on answering for an owned address, but announce it no more.
+    Quiet(IpAddr),
+    /// The link does not own this address any more.
+    Disown(IpAddr),
+    /// Announce an owned address once more, now.
+    Announce(IpAddr),
     /// The link's own addresses, changed or not.
     LinkAddress(LinkAddress),
     /// A neighbour may have missed announcements: say again what is owned.
@@ -98,6 +106,8 @@ enum Progress {
     Settled,
     /// IPv6 on a link without link-local address.
     NoSource,
+    /// Answered for, not announced.
+    Quiet,
 }
 
 /// The machine of one link.
@@ -136,7 +146,26 @@ impl Announcer {
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Frame(frame) => self.receive(frame),
-            Input::Owned(desired) => self.own(now, desired),
+            Input::Own(ip) => {
+                if matches!(self.owned.get(&ip), None | Some(Progress::Quiet)) {
+                    self.start(now, ip);
+                }
+            }
+            Input::Quiet(ip) => {
+                if self.owned.contains_key(&ip) {
+                    self.silence(ip);
+                    self.owned.insert(ip, Progress::Quiet);
+                }
+            }
+            Input::Disown(ip) => {
+                self.silence(ip);
+                self.owned.remove(&ip);
+            }
+            Input::Announce(ip) => {
+                if matches!(self.owned.get(&ip), Some(Progress::Announcing { .. } | Progress::Settled)) {
+                    self.due.insert(ip);
+                }
+            }
             Input::LinkAddress(link) => self.relink(now, link),
             Input::Reannounce => {
                 let earliest = self.reannounced.map_or(now, |last| now.max(last + REANNOUNCE_INTERVAL));
@@ -163,7 +192,8 @@ impl Announcer {
         if self.reannounce_at.is_some_and(|at| at <= now) {
             self.reannounce_at = None;
             self.reannounced = Some(now);
-            self.due.extend(self.owned.keys());
+            let announced = self.owned.iter().filter(|(_, it)| !matches!(it, Progress::Quiet));
+            self.due.extend(announced.map(|(ip, _)| *ip));
         }
     }
 
@@ -199,6 +229,11 @@ impl Announcer {
         None
     }
 
+    /// Whether the link answers for nothing.
+    pub fn is_empty(&self) -> bool {
+        self.owned.is_empty()
+    }
+
     /// How many outcomes of frames were lost because the driver did not drain.
     pub fn dropped(&self) -> u64 {
         self.dropped
@@ -228,26 +263,14 @@ impl Announcer {
         }
     }
 
-    fn own(&mut self, now: Instant, desired: &BTreeSet<IpAddr>) {
-        let gone: Vec<IpAddr> = self.owned.keys().filter(|ip| !desired.contains(ip)).copied().collect();
-        for ip in gone {
-            self.silence(ip);
-            self.owned.remove(&ip);
-        }
-        for &ip in desired {
-            if !self.owned.contains_key(&ip) {
-                self.start(now, ip);
-            }
-        }
-    }
-
     fn relink(&mut self, now: Instant, link: LinkAddress) {
         let before = std::mem::replace(&mut self.link, link);
         // Caches hold the MAC. Another link-local address only changes who says so.
         let mac_changed = before.mac != link.mac;
         let ipv6_changed = before.link_local.is_some() != link.link_local.is_some();
-        let restart = |ip: &&IpAddr| mac_changed || (ip.is_ipv6() && ipv6_changed);
-        let restarted: Vec<IpAddr> = self.owned.keys().filter(restart).copied().collect();
+        let restart = |ip: IpAddr| mac_changed || (ip.is_ipv6() && ipv6_changed);
+        let announced = self.owned.iter().filter(|(_, it)| !matches!(it, Progress::Quiet));
+        let restarted: Vec<IpAddr> = announced.map(|(ip, _)| *ip).filter(|ip| restart(*ip)).collect();
         for ip in restarted {
             self.start(now, ip);
         }
@@ -285,6 +308,7 @@ impl Progress {
             },
             Self::Settled => Self::Settled,
             Self::NoSource => Self::NoSource,
+            Self::Quiet => Self::Quiet,
         }
     }
 }

@@ -144,5 +144,18 @@ pub fn gratuitous(mac: MacAddr, ip: Ipv4Addr) -> [Frame; 2] {
     })
 }
 
+/// Asks every host on the link whether it has `ip` without saying anything about the asker
+/// (RFC 5227 §2.1.1).
+pub fn probe(mac: MacAddr, ip: Ipv4Addr) -> Frame {
+    ArpPacket {
+        operation: Operation::Request,
+        sender_mac: mac,
+        sender_ip: Ipv4Addr::UNSPECIFIED,
+        target_mac: MacAddr::ZERO,
+        target_ip: ip,
+    }
+    .frame(mac, MacAddr::BROADCAST)
+}
+
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 //! | [`ethernet`] | MAC addresses, frame headers, the fixed-size [`Frame`](ethernet::Frame) every answer is built in |
 //! | [`arp`] | which ARP request gets which answer (IPv4) |
 //! | [`ndp`] | which Neighbor Solicitation gets which answer (IPv6) |
+//! | [`conflict`] | which addresses one link owns: asks the wire before it takes one, defends, yields, hands over |
 //! | [`announcer`] | when one link tells its neighbours about the addresses it owns |
 //! | [`answer`] | the outcome of a received frame: a [`Reply`](answer::Reply) or why it was [`Ignored`](answer::Ignored) |
 //! | [`bgp`] | messages, values and the session of BGP |
@@ -24,6 +25,7 @@ pub mod announcer;
 pub mod answer;
 pub mod arp;
 pub mod bgp;
+pub mod conflict;
 pub mod decode;
 pub mod error;
 pub mod ethernet;

@@ -141,6 +141,15 @@ pub fn unsolicited(mac: MacAddr, link_local: Ipv6Addr, ip: Ipv6Addr) -> Frame {
     to(mac, link_local, multicast_mac(ALL_NODES), ALL_NODES, message)
 }
 
+/// Asks whether a host on the link has `ip` without saying anything about the asker: a probe of
+/// duplicate address detection (RFC 4862 §5.4.2).
+pub fn probe(mac: MacAddr, ip: Ipv6Addr) -> Frame {
+    let group = solicited_node(ip);
+    let ethernet = Header { destination: multicast_mac(group), source: mac, ethertype: EtherType::IPV6 };
+    let message = Message::Solicitation(NeighborSolicitation { target: ip, source_mac: None });
+    Packet { ethernet, source: Ipv6Addr::UNSPECIFIED, destination: group, message }.frame()
+}
+
 enum Solicited {
     Yes,
     No,

@@ -3,13 +3,15 @@
 
 mod access;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
@@ -25,17 +27,55 @@ use access::Access;
 /// How often a metrics certificate from files is read again.
 const RELOAD_CERTIFICATE: Duration = Duration::from_secs(60);
 
-/// Serves the probes until the shutdown begins.
+type Page = Box<dyn Fn() -> String + Send>;
+
+/// Texts for who debugs, each made when it is asked for. They are served under `/debug/` on the port of the
+/// probes, and only to this host.
+#[derive(Clone, Default)]
+pub struct Pages {
+    pages: Arc<Mutex<BTreeMap<&'static str, Page>>>,
+}
+
+impl Pages {
+    /// Serves what `page` makes as `/debug/<name>`.
+    pub fn add(&self, name: &'static str, page: impl Fn() -> String + Send + 'static) {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Box::new(page));
+    }
+
+    fn make(&self, name: &str) -> Option<String> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner).get(name).map(|page| page())
+    }
+}
+
+async fn page(
+    State(pages): State<Pages>,
+    ConnectInfo(asker): ConnectInfo<SocketAddr>,
+    Path(name): Path<String>,
+) -> Response {
+    if !asker.ip().to_canonical().is_loopback() {
+        return (StatusCode::FORBIDDEN, "only for this host\n").into_response();
+    }
+    match pages.make(&name) {
+        Some(text) => text.into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// Serves the probes and the pages until the shutdown begins.
 pub(crate) async fn serve_probes(
     listener: TcpListener,
     readiness: Readiness,
+    pages: Pages,
     shutdown: Shutdown,
 ) -> std::io::Result<()> {
+    let debug = Router::new().route("/debug/{name}", get(page)).with_state(pages);
     let router = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/livez", get(|| async { "ok" }))
         .route("/readyz", get(ready))
-        .with_state((readiness, shutdown.clone()));
+        .with_state((readiness, shutdown.clone()))
+        .merge(debug)
+        .into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, router).with_graceful_shutdown(async move { shutdown.requested().await }).await
 }
 

@@ -10,7 +10,7 @@ use clap::Parser;
 use kube::{Client, Config};
 use prometheus::Registry;
 
-use crate::admin::{self, MetricsServer};
+use crate::admin::{self, MetricsServer, Pages};
 use crate::args::CommonArgs;
 use crate::log::LevelHandle;
 use crate::metrics::ProcessCollector;
@@ -37,6 +37,8 @@ pub struct Process {
     pub readiness: Readiness,
     /// Metrics of `/metrics`.
     pub metrics: Registry,
+    /// Texts for who debugs.
+    pub pages: Pages,
     /// Whether the process was asked to stop.
     pub shutdown: Shutdown,
 }
@@ -99,12 +101,18 @@ where
         namespace: namespace(common.namespace.as_deref(), Path::new(NAMESPACE_FILE))?,
         readiness: Readiness::default(),
         metrics: Registry::new(),
+        pages: Pages::default(),
         shutdown: shutdown.clone(),
     };
     process.metrics.register(Box::new(ProcessCollector::new()?))?;
 
     let probes = admin::listen(common.health_probe_address, common.health_probe_port, "probes").await?;
-    tokio::spawn(admin::serve_probes(probes, process.readiness.clone(), shutdown.clone()));
+    tokio::spawn(admin::serve_probes(
+        probes,
+        process.readiness.clone(),
+        process.pages.clone(),
+        shutdown.clone(),
+    ));
     if common.port != 0 {
         let unspecified = std::net::IpAddr::from(std::net::Ipv6Addr::UNSPECIFIED);
         let listener = admin::listen(unspecified, common.port, "metrics").await?;

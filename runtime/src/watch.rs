@@ -10,7 +10,7 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use kube::api::Api;
@@ -73,12 +73,14 @@ pub struct Watches {
     readiness: Readiness,
     shutdown: Shutdown,
     changes: Arc<watch::Sender<u64>>,
+    restored: Arc<watch::Sender<Option<Instant>>>,
 }
 
 impl Watches {
     /// No watch yet. Each one added becomes a readiness condition that its first list meets.
     pub fn new(readiness: Readiness, shutdown: Shutdown) -> Self {
-        Self { readiness, shutdown, changes: Arc::new(watch::channel(0).0) }
+        let restored = Arc::new(watch::channel(None).0);
+        Self { readiness, shutdown, changes: Arc::new(watch::channel(0).0), restored }
     }
 
     /// Watches every object of `api`.
@@ -106,7 +108,7 @@ impl Watches {
         let kind = K::plural(&()).into_owned();
         let (reader, writer) = reflector::store();
         let listed = self.readiness.condition(format!("first list of {kind}"));
-        let changes = Arc::clone(&self.changes);
+        let (changes, restored) = (Arc::clone(&self.changes), Arc::clone(&self.restored));
         let shutdown = self.shutdown.clone();
         let stream =
             watcher(api, config.timeout(WATCH_SECONDS)).backoff(Retry::default()).modify(move |object| {
@@ -128,6 +130,7 @@ impl Watches {
                         if failing {
                             tracing::info!(event = "watchRestored", kind, "watch is up again");
                             failing = false;
+                            restored.send_replace(Some(Instant::now()));
                         }
                         if matches!(event, watcher::Event::InitDone) {
                             listed.set(true);
@@ -152,7 +155,7 @@ impl Watches {
     pub fn changed(&self) -> Changed {
         let mut count = self.changes.subscribe();
         count.mark_changed();
-        Changed { count }
+        Changed { count, restored: self.restored.subscribe() }
     }
 }
 
@@ -172,9 +175,16 @@ where
 #[derive(Clone, Debug)]
 pub struct Changed {
     count: watch::Receiver<u64>,
+    restored: watch::Receiver<Option<Instant>>,
 }
 
 impl Changed {
+    /// When a watch that had failed was up again last: for some seconds from then on the API server may
+    /// say of what it has lost sight that it is gone.
+    pub fn restored(&self) -> Option<Instant> {
+        *self.restored.borrow()
+    }
+
     /// Returns when something changed since the last call.
     pub async fn next(&mut self) {
         if self.count.changed().await.is_err() {

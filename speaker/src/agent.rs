@@ -1,33 +1,38 @@
 //! What this node announces, from what the cluster holds to the channels that the wire follows.
 //!
 //! ```text
-//! stores ──Changed (debounced)──┐
-//! watch<Members> ──at once──────┼─> World ─view::plan()─> Plan ─┬─> watch<OwnedAddresses> ─> layer2
-//! watch<Links> ────at once──────┤                               ├─> watch<Option<Peers>> ──> bgp
-//! watch<Found> ────at once──────┘                               └─> watch<Report> ─────────> status
+//! stores, watch<Standings> ──debounced──┐
+//! watch<Members> ──at once──────────────┼─> World ─view::plan()─> Plan ─┬─> watch<Orders> ─────────> layer2
+//! watch<Links> ────at once──────────────┤                               ├─> watch<Option<Peers>> ──> bgp
+//! watch<Found> ────at once──────────────┘                               └─> watch<Report> ─────────> status
 //! ```
 //!
 //! Each pass plans everything anew and acts on the difference: log lines and metrics on transitions
 //! only. A pass over an unchanged world ends before it plans. Nothing is announced until every store
-//! had its first list and the membership is settled; an API server that goes away changes nothing.
+//! had its first list and the membership is settled; an API server that goes away changes nothing, and
+//! when it is back, what it does not show any more goes on for some seconds.
 
+mod debug;
 pub mod transition;
 pub mod view;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrolb_core::config::{Compiled, Memory};
-use ferrolb_core::planner::{OwnedAddresses, Protocol};
+use ferrolb_core::planner::{Member, Protocol};
 use ferrolb_core::resources::Resources;
+use ferrolb_proto::conflict::{self, Liveness, Node};
 use ferrolb_runtime::Shutdown;
+use ferrolb_runtime::admin::Pages;
 use ferrolb_runtime::log::list;
 use ferrolb_runtime::readiness::Condition;
 use ferrolb_runtime::watch::Changed;
 use tokio::sync::watch;
 
 use crate::bgp::Peers;
+use crate::layer2::{Orders, Standings};
 use crate::links::Links;
 use crate::members::Members;
 use crate::metrics::Metrics;
@@ -39,6 +44,9 @@ use view::{Plan, World, plan};
 
 /// Changes of the cluster's objects come in bursts; one pass serves those of this time.
 const DEBOUNCE: Duration = Duration::from_millis(15);
+/// How long after the API server's return nothing is taken away: in the lab, nodes and endpoints that serve
+/// are shown as unready for four to eight seconds.
+const HOLD: Duration = Duration::from_secs(10);
 
 /// How this speaker was told to behave.
 #[derive(Clone, Debug)]
@@ -49,6 +57,8 @@ pub struct Settings {
     pub class: Option<String>,
     /// Whether the exclude label of nodes is ignored.
     pub ignore_exclude_label: bool,
+    /// Whether a cordoned node gives its addresses away.
+    pub withdraw_on_cordon: bool,
 }
 
 /// The agent.
@@ -69,8 +79,12 @@ pub struct Agent {
     pub secrets: Secrets,
     /// Counters.
     pub metrics: Arc<Metrics>,
-    /// Where the wire reads.
-    pub owned: watch::Sender<OwnedAddresses>,
+    /// Where the links read.
+    pub orders: watch::Sender<Option<Orders>>,
+    /// What they see.
+    pub standings: watch::Receiver<Standings>,
+    /// Where the last plan is shown.
+    pub pages: Pages,
     /// Where BGP reads; nothing before the first plan.
     pub peers: watch::Sender<Option<Peers>>,
     /// Where the status writer reads.
@@ -83,7 +97,7 @@ struct Last {
     memory: Memory,
     compiled: Option<(Resources, Arc<Compiled>)>,
     world: Option<World>,
-    plan: Plan,
+    plan: Arc<Plan>,
     announced: [Announced; 2],
 }
 
@@ -97,6 +111,9 @@ impl Agent {
             () = shutdown.requested() => return,
         }
         let mut last = Last::default();
+        let shown = Arc::new(watch::channel(Arc::<Plan>::default()).0);
+        let page = Arc::clone(&shown);
+        self.pages.add("plan", move || debug::page(&page.borrow().clone()));
         let mut secrets = self.secrets.found();
         let mut due: Option<Instant> = Some(Instant::now());
         loop {
@@ -107,14 +124,20 @@ impl Agent {
                 Ok(()) = self.links.changed() => {}
                 Ok(()) = secrets.changed() => {}
                 () = sleep_until(due) => {}
-                () = self.changed.next(), if due.is_none() => {
+                () = self.changed.next(), if due.is_none_or(is_late) => {
+                    due = Some(Instant::now() + DEBOUNCE);
+                    continue;
+                }
+                Ok(()) = self.standings.changed(), if due.is_none_or(is_late) => {
                     due = Some(Instant::now() + DEBOUNCE);
                     continue;
                 }
             }
-            due = None;
             let found = secrets.borrow_and_update().clone();
             self.pass(&mut last, found);
+            shown.send_replace(Arc::clone(&last.plan));
+            // When what is held is looked at again.
+            due = self.changed.restored().map(|at| at + HOLD).filter(|at| *at > Instant::now());
         }
     }
 
@@ -130,19 +153,19 @@ impl Agent {
             view::tell_diagnostics(diagnostics);
         }
         self.settled.set(world.settled);
-        let plan = plan(&world);
+        let plan = plan(&world, &last.plan);
         // The wire first, then the talking about it.
-        self.owned.send_if_modified(|owned| {
-            let changed = *owned != plan.announcements.layer2;
-            if changed {
-                owned.clone_from(&plan.announcements.layer2);
-            }
-            changed
-        });
-        // A peer that keeps routes while this speaker restarts must not hear the end of the table
-        // before the table is whole.
         if world.settled {
-            let peers = Some(view::peers(&world, &plan.announcements));
+            let members = Arc::clone(&world.speakers);
+            let orders = Orders { members, claims: plan.claims.clone(), hold: world.hold };
+            self.orders.send_if_modified(|current| {
+                let changed = current.as_ref() != Some(&orders);
+                *current = Some(orders);
+                changed
+            });
+            // A peer that keeps routes while this speaker restarts must not hear the end of the table
+            // before the table is whole.
+            let peers = Some(view::peers(&world, &plan.routes));
             self.peers.send_if_modified(|current| {
                 let changed = *current != peers;
                 if changed {
@@ -163,7 +186,7 @@ impl Agent {
             *current = Some(report);
             changed
         });
-        (last.world, last.plan, last.announced) = (Some(world), plan, now);
+        (last.world, last.plan, last.announced) = (Some(world), Arc::new(plan), now);
         tracing::debug!(
             event = "planned",
             microseconds = began.elapsed().as_micros() as u64,
@@ -199,19 +222,16 @@ impl Agent {
         };
         let nodes = resources.nodes.clone();
         last.compiled = Some((resources, Arc::clone(&compiled)));
-        let (settled, members) = match &mut self.members {
-            Some(members) => {
-                let members = members.borrow_and_update();
-                (members.settled, members.living().map(ToOwned::to_owned).collect())
-            }
-            None => (true, nodes.keys().cloned().collect::<BTreeSet<_>>()),
-        };
+        let speakers = Arc::new(self.speakers());
+        let (settled, members) = self.members(&nodes);
         World {
             compiled,
             nodes,
             settled,
             members,
-            interfaces: self.links.borrow_and_update().names(),
+            speakers,
+            wire: self.standings.borrow_and_update().wire(),
+            hold: self.changed.restored().is_some_and(|at| at.elapsed() < HOLD),
             peer_uids: self.stores.peer_uids(),
             unread_secrets,
             services: view::load_balancers(
@@ -221,7 +241,57 @@ impl Agent {
             ),
             this_node: self.settings.node.clone(),
             ignore_exclude_label: self.settings.ignore_exclude_label,
+            withdraw_on_cordon: self.settings.withdraw_on_cordon,
         }
+    }
+
+    /// All speakers for the links; of this node what its kernel says now. Without membership nobody's MAC
+    /// is known.
+    fn speakers(&self) -> conflict::Members {
+        let own = Node::from(self.settings.node.as_str());
+        let Some(members) = &self.members else { return conflict::Members::new(own, BTreeMap::new()) };
+        let members = members.borrow();
+        let others = members.nodes.iter().filter(|(node, _)| **node != self.settings.node);
+        let others = others.map(|(node, member)| {
+            let links = member.links.as_ref();
+            let links = links.map(|links| links.iter().map(|link| (link.mac, link.connected)).collect());
+            let member = conflict::Member { liveness: member.liveness, life: member.life, links };
+            (Node::from(node.as_str()), member)
+        });
+        let links = self.links.borrow();
+        let here = links.by_index.values().map(|link| (link.address.mac, link.connected)).collect();
+        let here = conflict::Member { liveness: Liveness::Alive, life: 0, links: Some(here) };
+        conflict::Members::new(own.clone(), others.chain([(own, here)]).collect())
+    }
+
+    /// Whether the members can be relied on, and who they are for the plan. Without membership, every Node.
+    fn members(
+        &mut self,
+        nodes: &BTreeMap<String, ferrolb_core::node::Node>,
+    ) -> (bool, BTreeMap<String, Member>) {
+        let links = self.links.borrow_and_update();
+        let connected = links.by_index.values().filter(|link| link.connected);
+        let here =
+            Member { alive: true, interfaces: Some(connected.map(|link| link.name.clone()).collect()) };
+        let (settled, mut all): (bool, BTreeMap<String, Member>) = match &mut self.members {
+            Some(members) => {
+                let members = members.borrow_and_update();
+                let member = |(node, it): (&String, &crate::members::Member)| {
+                    let connected = |links: &Vec<crate::members::MemberLink>| {
+                        links.iter().filter(|it| it.connected).map(|it| it.name.clone()).collect()
+                    };
+                    let alive = it.liveness == Liveness::Alive;
+                    (node.clone(), Member { alive, interfaces: it.links.as_ref().map(connected) })
+                };
+                (members.settled, members.nodes.iter().map(member).collect())
+            }
+            None => (
+                true,
+                nodes.keys().map(|node| (node.clone(), Member { alive: true, interfaces: None })).collect(),
+            ),
+        };
+        all.insert(self.settings.node.clone(), here);
+        (settled, all)
     }
 
     fn tell(&self, transitions: &[Transition], protocol: Protocol) {
@@ -253,6 +323,11 @@ impl Agent {
             }
         }
     }
+}
+
+/// Whether a time is farther away than a burst of changes lasts.
+fn is_late(at: Instant) -> bool {
+    at > Instant::now() + DEBOUNCE
 }
 
 async fn members_changed(members: &mut Option<watch::Receiver<Members>>) {

@@ -50,6 +50,11 @@ pub struct Args {
     /// Announce from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers too.
     #[arg(long)]
     pub ignore_exclude_lb: bool,
+
+    /// Give the addresses of this node away while it is cordoned (spec.unschedulable). The same on all
+    /// speakers.
+    #[arg(long)]
+    pub withdraw_on_cordon: bool,
 }
 
 impl AsRef<CommonArgs> for Args {

@@ -1,13 +1,13 @@
 //! Layer 2: answers and announcements on every link that can carry them.
 //!
 //! ```text
-//! watch<Links> ───────────┐           ┌─ watch<Desired> ─> link task (eth0) ─ ARP and NDP sockets
-//! watch<OwnedAddresses> ──┼─ Layer2 ──┤
-//!                         │           └─ watch<Desired> ─> link task (eth1) ─ …
-//! hand_over() ────────────┘  opens sockets, starts and stops tasks
+//! watch<Links> ────────┐           ┌─ watch<Desired> ─> link task (eth0) ─ ARP and NDP sockets
+//! watch<Orders> ───────┼─ Layer2 ──┤                          │
+//! hand_over() ─────────┘           └─ watch<Desired> ─> link task (eth1) ─ …
+//! watch<Standings> <── who owns what, as seen on the wire ────┘
 //! ```
 //!
-//! The task of a link ends when the link loses its carrier; when it is back, a new one announces
+//! The task of a link ends when the link loses its carrier; when it is back, a new one asks the wire for
 //! everything again.
 
 mod link;
@@ -16,10 +16,12 @@ mod packet_socket;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrolb_core::planner::OwnedAddresses;
+use ferrolb_core::planner::{LinkClaims, Seen, Wire};
+use ferrolb_proto::conflict::{Members, Plan, Standing};
 use ferrolb_runtime::readiness::Condition;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -27,6 +29,62 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::links::{Link, Links};
 use crate::metrics::Metrics;
 use link::{Desired, LinkTask, Sockets, sleep_until};
+
+/// What is to be done, all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orders {
+    /// All speakers, and whose MAC is whose.
+    pub members: Arc<Members>,
+    /// What is planned for each address.
+    pub claims: LinkClaims,
+    /// Whether the API server has just come back, so that nothing is taken away.
+    pub hold: bool,
+}
+
+/// Who owns what, by address and index of the link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standings {
+    by_address: BTreeMap<IpAddr, BTreeMap<u32, Standing>>,
+}
+
+impl Standings {
+    /// Notes what one link sees.
+    fn set(&mut self, address: IpAddr, link: u32, standing: Option<Standing>) {
+        let of_address = self.by_address.entry(address).or_default();
+        match standing {
+            Some(standing) => drop(of_address.insert(link, standing)),
+            None => drop(of_address.remove(&link)),
+        }
+        if of_address.is_empty() {
+            self.by_address.remove(&address);
+        }
+    }
+
+    /// A link is gone.
+    fn forget(&mut self, link: u32) {
+        self.by_address.retain(|_, links| {
+            links.remove(&link);
+            !links.is_empty()
+        });
+    }
+
+    /// What all links together see: where one of them owns an address this node does.
+    pub fn wire(&self) -> Wire {
+        let seen = |links: &BTreeMap<u32, Standing>| {
+            let rank = |standing: &&Standing| match standing {
+                Standing::Owner => 0,
+                Standing::Conflict(_) => 1,
+                Standing::Other(_) => 2,
+            };
+            Some(match links.values().min_by_key(rank)? {
+                Standing::Owner => Seen::Here,
+                Standing::Conflict(mac) => Seen::Conflict(*mac),
+                Standing::Other(node) => Seen::Elsewhere(node.as_deref().map(ToOwned::to_owned)),
+            })
+        };
+        self.by_address.iter().filter_map(|(address, links)| Some((*address, seen(links)?))).collect()
+    }
+}
 
 /// Pause before sockets that failed are opened again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -39,18 +97,20 @@ pub struct Layer2 {
 }
 
 impl Layer2 {
-    /// Follows the links and the addresses to announce. `open` holds while every link that can carry
-    /// announcements has its sockets.
+    /// Follows the links and the orders, and says in `standings` who owns what. `open` holds while every
+    /// link that can carry announcements has its sockets.
     pub fn start(
         links: watch::Receiver<Links>,
-        owned: watch::Receiver<OwnedAddresses>,
+        orders: watch::Receiver<Option<Orders>>,
+        standings: watch::Sender<Standings>,
         metrics: Arc<Metrics>,
         open: Condition,
     ) -> Self {
         let (hand_over, handed) = oneshot::channel();
         let supervisor = Supervisor {
             links,
-            owned,
+            orders,
+            standings: Arc::new(standings),
             metrics,
             open,
             running: BTreeMap::new(),
@@ -73,7 +133,8 @@ impl Layer2 {
 
 struct Supervisor {
     links: watch::Receiver<Links>,
-    owned: watch::Receiver<OwnedAddresses>,
+    orders: watch::Receiver<Option<Orders>>,
+    standings: Arc<watch::Sender<Standings>>,
     metrics: Arc<Metrics>,
     open: Condition,
     running: BTreeMap<u32, Running>,
@@ -99,7 +160,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 limit = &mut hand_over => return self.hand_over(limit.unwrap_or_default()).await,
-                Ok(()) = self.owned.changed() => {}
+                Ok(()) = self.orders.changed() => {}
                 Ok(()) = self.links.changed() => {}
                 Some(Ok((index, serial, outcome))) = self.tasks.join_next() => {
                     self.ended(index, serial, outcome);
@@ -112,8 +173,7 @@ impl Supervisor {
     /// Makes tasks and links agree, and tells each task what it is to do.
     fn reconcile(&mut self) {
         let links = self.links.borrow_and_update().clone();
-        let owned = self.owned.borrow_and_update().clone();
-        self.metrics.count_only(owned.keys().copied().collect());
+        let orders = self.orders.borrow_and_update().clone();
         let connected: BTreeMap<u32, &Link> =
             links.by_index.iter().filter(|(_, link)| link.connected).map(|(i, link)| (*i, link)).collect();
         self.running.retain(|index, running| {
@@ -125,12 +185,12 @@ impl Supervisor {
         });
         self.failing.retain(|index| connected.contains_key(index));
         for (index, link) in connected {
-            let addresses = owned.iter().filter(|(_, interfaces)| interfaces.contains(&link.name));
-            let desired = Desired {
-                address: link.address,
-                owned: addresses.map(|(ip, _)| *ip).collect(),
-                handing_over: false,
-            };
+            let plan = orders.as_ref().map(|orders| {
+                let here = orders.claims.iter().filter(|(_, it)| it.interfaces.contains(&link.name));
+                let claims = here.map(|(ip, it)| (*ip, Arc::clone(&it.claim))).collect();
+                Plan { members: Arc::clone(&orders.members), claims, hold: orders.hold }
+            });
+            let desired = Desired { address: link.address, plan, leaving: false };
             match self.running.get_mut(&index) {
                 Some(running) => running.follow(desired),
                 None if self.failing.contains(&index) && self.retry_at.is_some() => {}
@@ -148,7 +208,8 @@ impl Supervisor {
                 let serial = self.serial;
                 let speaks_ipv6 = desired.address.link_local.is_some();
                 let (sender, receiver) = watch::channel(desired);
-                let task = LinkTask::new(link.name.clone(), sockets, receiver, Arc::clone(&self.metrics));
+                let (metrics, standings) = (Arc::clone(&self.metrics), Arc::clone(&self.standings));
+                let task = LinkTask::new(index, link.name.clone(), sockets, receiver, metrics, standings);
                 self.tasks.spawn(async move { (index, serial, task.run().await) });
                 let running = Running { name: link.name.clone(), speaks_ipv6, serial, desired: sender };
                 running.tell_created();
@@ -181,7 +242,7 @@ impl Supervisor {
 
     async fn hand_over(mut self, limit: Duration) {
         for running in self.running.values() {
-            running.desired.send_modify(|desired| desired.handing_over = true);
+            running.desired.send_modify(|desired| desired.leaving = true);
         }
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(limit, all).await.is_err() {

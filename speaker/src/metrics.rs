@@ -1,11 +1,15 @@
 //! Metrics of the speaker, under MetalLB's names. A series goes when what it counts is withdrawn.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use ferrolb_core::planner::Protocol;
-use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use ferrolb_proto::conflict::Liveness;
+use prometheus::{
+    Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
 
 /// All of them.
 #[derive(Debug)]
@@ -23,9 +27,13 @@ pub struct Metrics {
     session_updates: IntCounterVec,
     session_announced: IntGaugeVec,
     session_pending: IntGaugeVec,
-    /// Addresses that have series. A frame on its way while its address is withdrawn must not bring
-    /// the series back.
-    counted: Mutex<BTreeSet<IpAddr>>,
+    members: IntGaugeVec,
+    takeovers: Histogram,
+    conflicts: IntCounter,
+    probes: IntCounter,
+    /// Addresses that have series, and on how many links they are owned. A frame on its way while its
+    /// address is withdrawn must not bring the series back.
+    counted: Mutex<BTreeMap<IpAddr, usize>>,
 }
 
 /// What a BGP session comes to at a moment.
@@ -96,8 +104,28 @@ impl Metrics {
                 "metallb_bgp_pending_prefixes_total",
                 "Prefixes that the BGP peer should have.",
             )?,
+            members: IntGaugeVec::new(
+                Opts::new("ferrolb_speaker_members", "Speakers that this one knows, by what it believes of them."),
+                &["state"],
+            )?,
+            takeovers: Histogram::with_opts(
+                HistogramOpts::new(
+                    "ferrolb_layer2_takeover_seconds",
+                    "From the moment that an address was free, or its owner in doubt, until this node announced it.",
+                )
+                .buckets(vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 5.0, 10.0]),
+            )?,
+            conflicts: IntCounter::new(
+                "ferrolb_layer2_conflicts_total",
+                "How often another host claimed an address that this node owned.",
+            )?,
+            probes: IntCounter::new("ferrolb_layer2_probes_sent_total", "Questions whether an address is taken.")?,
             counted: Mutex::default(),
         };
+        registry.register(Box::new(metrics.members.clone()))?;
+        registry.register(Box::new(metrics.takeovers.clone()))?;
+        registry.register(Box::new(metrics.conflicts.clone()))?;
+        registry.register(Box::new(metrics.probes.clone()))?;
         for gauge in [&metrics.session_up, &metrics.session_announced, &metrics.session_pending] {
             registry.register(Box::new(gauge.clone()))?;
         }
@@ -150,33 +178,74 @@ impl Metrics {
         }
     }
 
-    /// From now on these addresses have series, and no others.
-    pub(crate) fn count_only(&self, addresses: BTreeSet<IpAddr>) {
+    /// An address is owned on one link more, or less; it has series as long as it is owned on any.
+    pub(crate) fn count(&self, ip: IpAddr, owned: bool) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        for gone in counted.difference(&addresses) {
-            for counter in [&self.requests, &self.responses, &self.gratuitous] {
-                let _ = counter.remove_label_values(&[&gone.to_string()]);
+        if owned {
+            *counted.entry(ip).or_default() += 1;
+            return;
+        }
+        let Some(links) = counted.get_mut(&ip) else { return };
+        *links -= 1;
+        if *links == 0 {
+            counted.remove(&ip);
+            let label = ip.to_string();
+            for series in [&self.requests, &self.responses, &self.gratuitous] {
+                // An error says that there is no such series.
+                let _ = series.remove_label_values(&[&label]);
             }
         }
-        *counted = addresses;
+    }
+
+    /// How all speakers are believed to be.
+    pub(crate) fn set_members(&self, all: impl Iterator<Item = Liveness>) {
+        let mut counts = [("alive", 0), ("suspect", 0), ("dead", 0), ("left", 0)];
+        for liveness in all {
+            let [alive, suspect, dead, left] = &mut counts;
+            let (_, count) = match liveness {
+                Liveness::Alive => alive,
+                Liveness::Suspect => suspect,
+                Liveness::Dead => dead,
+                Liveness::Left => left,
+            };
+            *count += 1;
+        }
+        for (state, count) in counts {
+            self.members.with_label_values(&[state]).set(count);
+        }
+    }
+
+    /// This node took an address, so long after it was free.
+    pub(crate) fn took_over(&self, after: Duration) {
+        self.takeovers.observe(after.as_secs_f64());
+    }
+
+    /// Another host claims an address of this node.
+    pub(crate) fn contested(&self) {
+        self.conflicts.inc();
+    }
+
+    /// A probe was sent.
+    pub(crate) fn probed(&self) {
+        self.probes.inc();
     }
 
     /// A question for `ip` was answered, or the answer could not be sent.
     pub(crate) fn question(&self, ip: IpAddr, answered: bool) {
-        self.count(&self.requests, ip);
+        self.add(&self.requests, ip);
         if answered {
-            self.count(&self.responses, ip);
+            self.add(&self.responses, ip);
         }
     }
 
     /// An announcement of `ip` was sent.
     pub(crate) fn gratuitous(&self, ip: IpAddr) {
-        self.count(&self.gratuitous, ip);
+        self.add(&self.gratuitous, ip);
     }
 
-    fn count(&self, counter: &IntCounterVec, ip: IpAddr) {
+    fn add(&self, counter: &IntCounterVec, ip: IpAddr) {
         let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if counted.contains(&ip) {
+        if counted.contains_key(&ip) {
             counter.with_label_values(&[&ip.to_string()]).inc();
         }
     }
@@ -212,7 +281,7 @@ mod tests {
         let text = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         let ip = "192.168.10.200".parse().unwrap();
         metrics.set_announced("default/hello-lb", Protocol::Layer2, "k8s-node-2", ip, true);
-        metrics.count_only(BTreeSet::from([ip]));
+        metrics.count(ip, true);
         metrics.question(ip, true);
         metrics.question(ip, false);
         metrics.gratuitous(ip);
@@ -225,7 +294,7 @@ mod tests {
             assert!(text().contains(line), "{line} in\n{}", text());
         }
         metrics.set_announced("default/hello-lb", Protocol::Layer2, "k8s-node-2", ip, false);
-        metrics.count_only(BTreeSet::new());
+        metrics.count(ip, false);
         metrics.question(ip, true);
         assert!(!text().contains("192.168.10.200"), "{}", text());
     }

@@ -2,13 +2,12 @@
 //! addresses are handed over.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use ferrolb_api::well_known::{object, reporter};
-use ferrolb_core::planner::OwnedAddresses;
 use ferrolb_runtime::Process;
 use ferrolb_runtime::event::EventQueue;
 use k8s_openapi::api::core::v1::Pod;
@@ -19,8 +18,8 @@ use tokio::sync::watch;
 use crate::agent::{self, Agent};
 use crate::args::Args;
 use crate::bgp::{self, Bgp};
-use crate::layer2::Layer2;
-use crate::links::{self, EXCLUDE_FILE, Excluded};
+use crate::layer2::{Layer2, Standings};
+use crate::links::{self, EXCLUDE_FILE, Excluded, Links};
 use crate::members::{self, Membership};
 use crate::metrics::Metrics;
 use crate::secrets::Secrets;
@@ -28,7 +27,7 @@ use crate::status::Writer;
 use crate::stores::{Stores, prune_pod};
 
 /// Longest time to go on answering after the others were told that this speaker leaves.
-const HAND_OVER: Duration = Duration::from_secs(1);
+const HAND_OVER: Duration = Duration::from_secs(2);
 
 /// Longest time to take leave of BGP peers.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -43,11 +42,12 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         .context("failed to parse announcedInterfacesToExclude from configMap")?;
     let links =
         links::watch(excluded).await.context("cannot learn the network interfaces from the kernel")?;
-    let (owned, announcements) = watch::channel(OwnedAddresses::new());
+    let (orders, ordered) = watch::channel(None);
+    let (see, standings) = watch::channel(Standings::default());
     let (peers, desired) = watch::channel(None);
     let (report, reported) = watch::channel(None);
 
-    let layer2 = Layer2::start(links.clone(), announcements, Arc::clone(&metrics), sockets);
+    let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets);
     let bgp = Bgp::start(
         desired,
         bgp::Context {
@@ -57,13 +57,14 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
             events: EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone()),
         },
     );
-    let membership = membership(&args, &process, &metrics).await?;
+    let membership = membership(&args, &process, links.clone(), &metrics).await?;
     let watches = process.watches();
     let agent = Agent {
         settings: agent::Settings {
             node: args.node_name.clone(),
             class: args.lb_class.clone().filter(|class| !class.is_empty()),
             ignore_exclude_label: args.ignore_exclude_lb,
+            withdraw_on_cordon: args.withdraw_on_cordon,
         },
         stores: Stores::watch(&watches, &process.client, &process.namespace),
         changed: watches.changed(),
@@ -72,7 +73,9 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         links,
         secrets: Secrets::start(process.client.clone(), &process.namespace),
         metrics: Arc::clone(&metrics),
-        owned,
+        orders,
+        standings,
+        pages: process.pages.clone(),
         peers,
         report,
     };
@@ -87,12 +90,15 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     tokio::spawn(writer.run(process.watches(), process.shutdown.clone()));
 
     agent.run(process.shutdown.clone()).await;
-    // First the others learn that they are to take over, then this node falls silent.
-    if let Some(membership) = membership {
-        membership.leave().await;
-        tracing::info!(op = "shutdown", "left the membership");
-    }
-    tokio::join!(layer2.hand_over(HAND_OVER), bgp.leave(LEAVE));
+    // The others learn that they are to take over; meanwhile this node answers on, and falls silent for
+    // each address when another node announces it.
+    let leave = async {
+        if let Some(membership) = membership {
+            membership.leave().await;
+            tracing::info!(op = "shutdown", "left the membership");
+        }
+    };
+    tokio::join!(layer2.hand_over(HAND_OVER), leave, bgp.leave(LEAVE));
     Ok(())
 }
 
@@ -100,6 +106,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
 async fn membership(
     args: &Args,
     process: &Process,
+    links: watch::Receiver<Links>,
     metrics: &Arc<Metrics>,
 ) -> anyhow::Result<Option<Membership>> {
     let Some(address) = args.ml_bindaddr.0.filter(|_| !args.ml_labels.is_empty()) else {
@@ -117,18 +124,24 @@ async fn membership(
         pod: args.pod_name.clone(),
         address: SocketAddr::new(address.to_canonical(), args.ml_bindport),
         secret: secret(args.ml_secret_key_path.as_deref())?,
+        secret_file: secret_file(args.ml_secret_key_path.as_deref()),
     };
     let pods = watches.add_pruned(pods, speakers, prune_pod);
-    Ok(Some(Membership::start(settings, pods, watches.changed(), Arc::clone(metrics)).await?))
+    Ok(Some(Membership::start(settings, pods, watches.changed(), links, Arc::clone(metrics)).await?))
+}
+
+/// The file with the secret that speakers share.
+fn secret_file(directory: Option<&Path>) -> Option<PathBuf> {
+    let directory = directory.filter(|it| !it.as_os_str().is_empty())?;
+    Some(directory.join(object::MEMBERLIST_SECRET_KEY))
 }
 
 /// The secret that speakers share, or an empty one, by which anybody can take part.
 fn secret(directory: Option<&Path>) -> anyhow::Result<Vec<u8>> {
-    let Some(directory) = directory.filter(|it| !it.as_os_str().is_empty()) else {
+    let Some(file) = secret_file(directory) else {
         tracing::warn!(op = "startup", "no membership secret: whoever reaches the port can take part");
         return Ok(Vec::new());
     };
-    let file = directory.join(object::MEMBERLIST_SECRET_KEY);
     let secret = std::fs::read(&file)
         .with_context(|| format!("cannot read the membership secret {}", file.display()))?;
     anyhow::ensure!(!secret.is_empty(), "the membership secret {} is empty", file.display());

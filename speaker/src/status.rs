@@ -18,13 +18,12 @@ mod report;
 mod statuses;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{ConfigurationState, ServiceBGPStatus, ServiceL2Status};
 use ferrolb_api::well_known::{component, field_manager, label, reporter};
-use ferrolb_core::planner::{Event, Protocol};
+use ferrolb_core::planner::Event;
 use ferrolb_core::service::ServiceKey;
 use ferrolb_runtime::event::{EventSink, EventType};
 use ferrolb_runtime::watch::{Changed, Store, Watches};
@@ -111,16 +110,7 @@ struct Writing {
     state_name: String,
     events: EventSink,
     /// Events that were recorded and whose cause lasts.
-    told: BTreeSet<(ServiceKey, Cause)>,
-}
-
-/// What an Event about a Service is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Cause {
-    /// It is announced.
-    Announced(Protocol),
-    /// This address cannot be announced.
-    Failed(IpAddr),
+    told: BTreeSet<(ServiceKey, Event)>,
 }
 
 impl Writing {
@@ -233,26 +223,16 @@ impl Writing {
 
     async fn record_events(&mut self, report: &Report) -> Result<Option<Instant>, PassError> {
         let Some(services) = &report.services else { return Ok(None) };
-        let due: BTreeSet<(ServiceKey, Cause)> = services
+        let due: BTreeSet<(ServiceKey, Event)> = services
             .iter()
-            .flat_map(|(key, service)| {
-                let layer2 = service.layer2.as_ref().map(|_| Cause::Announced(Protocol::Layer2));
-                let bgp = service.bgp.as_ref().map(|_| Cause::Announced(Protocol::Bgp));
-                let failed = service.failed.iter().map(|address| Cause::Failed(*address));
-                layer2.into_iter().chain(bgp).chain(failed).map(|cause| (key.clone(), cause))
-            })
+            .flat_map(|(key, service)| service.events.iter().map(|event| (key.clone(), event.clone())))
             .collect();
         self.told.retain(|cause| due.contains(cause));
         let mut untold = due.difference(&self.told).cloned().collect::<Vec<_>>();
         // The rest has its turn after a look at what changed meanwhile.
         let again = (untold.len() > EVENTS_OF_A_PASS).then(Instant::now);
         untold.truncate(EVENTS_OF_A_PASS);
-        for (key, cause) in untold {
-            let node = self.writer.node.clone();
-            let event = match cause {
-                Cause::Announced(protocol) => Event::NodeAssigned { node, protocol },
-                Cause::Failed(address) => Event::AnnounceFailed { node, address },
-            };
+        for (key, event) in untold {
             if event.is_warning() {
                 tracing::warn!(op = "SetBalancer", service = %key, "{event}");
             }
@@ -274,7 +254,7 @@ impl Writing {
                 }
                 Ok(()) => {}
             }
-            self.told.insert((key, cause));
+            self.told.insert((key, event));
         }
         Ok(again)
     }

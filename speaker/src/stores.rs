@@ -96,7 +96,7 @@ impl Stores {
 /// Annotations are long and mostly other people's.
 fn prune_metadata(metadata: &mut ObjectMeta) {
     if let Some(annotations) = &mut metadata.annotations {
-        annotations.retain(|key, _| key.starts_with("metallb."));
+        annotations.retain(|key, _| key.starts_with("metallb.") || key.starts_with("ferrolb."));
     }
     metadata.owner_references = None;
     metadata.finalizers = None;
@@ -208,7 +208,7 @@ mod tests {
         for status in ["True", "False"] {
             let mut object: Node = serde_json::from_value(json!({
                 "metadata": {"name": "n1", "labels": {"l": "v"}, "annotations": {"long": "x"}},
-                "spec": {"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24", "fd00:1::/64"]},
+                "spec": {"unschedulable": true, "podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24", "fd00:1::/64"]},
                 "status": {"addresses": [
                     {"type": "InternalIP", "address": "192.168.10.2"}, {"type": "Hostname", "address": "n1"}
                 ], "nodeInfo": {"architecture": "amd64", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "",
@@ -224,7 +224,7 @@ mod tests {
             assert_eq!(node::Node::from(&object), before);
             assert_eq!((before.addresses.len(), before.pod_cidrs.len()), (1, 2));
             assert!(object.status.unwrap().node_info.is_none());
-            assert_eq!(before.network_unavailable, status == "True");
+            assert_eq!((before.network_unavailable, before.cordoned), (status == "True", true));
         }
     }
 }

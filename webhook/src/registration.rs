@@ -124,38 +124,4 @@ impl<K: Watched> Registrar<K> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn configuration(bundles: &[Option<&str>]) -> ValidatingWebhookConfiguration {
-        let webhook = |(index, bundle): (usize, &Option<&str>)| {
-            json!({
-                "name": format!("w{index}"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
-                "clientConfig": {"caBundle": bundle.map(|it| ByteString(it.as_bytes().to_vec()))},
-            })
-        };
-        let webhooks: Vec<Value> = bundles.iter().enumerate().map(webhook).collect();
-        serde_json::from_value(json!({"metadata": {"name": "c", "uid": "u"}, "webhooks": webhooks})).unwrap()
-    }
-
-    #[test]
-    fn nothing_is_written_while_all_is_well_or_there_is_nothing() {
-        assert_eq!(plan(None, "c", "ca"), Plan::Absent);
-        assert_eq!(plan(Some(&configuration(&[Some("ca"), Some("ca")])), "c", "ca"), Plan::Done);
-    }
-
-    #[test]
-    fn one_wrong_bundle_writes_all_and_only_bundles() {
-        for other in [None, Some("old")] {
-            let Plan::Apply(wanted) = plan(Some(&configuration(&[Some("ca"), other])), "c", "ca") else {
-                panic!("{other:?}")
-            };
-            let bundle = json!({"caBundle": "Y2E="});
-            assert_eq!(wanted["metadata"], json!({"name": "c", "uid": "u"}));
-            assert_eq!(
-                wanted["webhooks"],
-                json!([{"name": "w0", "clientConfig": bundle}, {"name": "w1", "clientConfig": bundle}])
-            );
-        }
-    }
-}
+mod tests;

@@ -30,10 +30,11 @@ pub struct IPAddressPoolSpec {
     /// Addresses of the pool: CIDR prefixes ("192.168.10.0/24", "fd00:10::/120") or inclusive ranges
     /// ("192.168.10.200-192.168.10.220"), IPv4 and IPv6 alike. They are given in this order.
     pub addresses: Vec<String>,
-    /// Whether Services that ask for nothing in particular may be given addresses of this pool.
+    /// Whether Services that ask for nothing in particular may be given addresses of this pool. Default true;
+    /// false: only those that ask for the pool or for an address of it.
     #[serde(default = "enabled")]
     pub auto_assign: bool,
-    /// Never give IPv4 addresses that end in .0 or .255, which some old network equipment drops.
+    /// Never give IPv4 addresses that end in .0 or .255, which some old network equipment drops. Default false.
     #[serde(default, rename = "avoidBuggyIPs")]
     pub avoid_buggy_ips: bool,
     /// Restricts the pool to some namespaces or Services and ranks it among them.
@@ -56,7 +57,8 @@ impl Default for IPAddressPoolSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceAllocation {
-    /// Order among the pools that a Service may be given automatically: lower first; 0 or unset last.
+    /// Order among the pools that a Service may be given automatically: lower first; 0 or unset (the
+    /// default) last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<i64>", extend("format" = null))]
     pub priority: Option<i64>,

@@ -1,17 +1,17 @@
 //! `kubectl ferrolb lint`
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use ferrolb_api::well_known::DEFAULT_NAMESPACE;
 use ferrolb_core::resources::Resources;
 
+use crate::cluster::Access;
 use crate::lint::check::check;
-use crate::lint::cluster::Cluster;
 use crate::lint::report::{Output, report};
-use crate::lint::{Level, Source};
+use crate::lint::{Level, Source, cluster};
 
 /// What the files of a directory are called.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     cluster: bool,
 
     #[command(flatten)]
-    kubectl: Cluster,
+    access: Access,
 
     /// Namespace of the product.
     #[arg(long, short, value_name = "NAME", default_value = DEFAULT_NAMESPACE)]
@@ -42,11 +42,13 @@ pub(crate) struct Args {
 /// Status 0 without an error (there may be warnings), 1 with one; the caller makes 2 of what keeps the
 /// check from being made at all.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    ensure!(args.cluster || !args.access.is_given(), "--kubeconfig and --context are for --cluster");
     let mut sources = Vec::new();
     for path in &args.paths {
         read(path, &mut sources)?;
     }
-    let cluster = if args.cluster { args.kubectl.read(&args.namespace)? } else { Resources::default() };
+    let cluster =
+        if args.cluster { cluster::read(&args.access, &args.namespace)? } else { Resources::default() };
     let checked = check(&sources, cluster, &args.namespace);
     let text = report(args.output, &sources, &checked);
     std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write the report")?;
@@ -54,22 +56,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn read(path: &Path, sources: &mut Vec<Source>) -> anyhow::Result<()> {
-    if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        sources.push(Source { name: "<stdin>".into(), text });
-        return Ok(());
-    }
     if path.is_dir() {
         let found = sources.len();
         read_directory(path, sources)?;
-        if sources.len() == found {
-            bail!("{} holds no file that ends in .{}", path.display(), EXTENSIONS.join(", ."));
-        }
+        let extensions = EXTENSIONS.join(", .");
+        ensure!(sources.len() > found, "{} holds no file that ends in .{extensions}", path.display());
         return Ok(());
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    sources.push(Source { name: path.display().to_string(), text });
+    let text = super::read(path)?;
+    let name = if path == Path::new("-") { "<stdin>".into() } else { path.display().to_string() };
+    sources.push(Source { name, text });
     Ok(())
 }
 

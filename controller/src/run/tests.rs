@@ -42,6 +42,7 @@ impl Running {
             namespace: NAMESPACE.to_owned(),
             readiness: Readiness::default(),
             metrics: metrics.clone(),
+            pages: ferrolb_runtime::admin::Pages::default(),
             shutdown: shutdown.clone(),
         };
         let args = Args::parse_from(["controller", "--pod-name", pod]);

@@ -8,44 +8,44 @@
 
 use std::cmp::Reverse;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
 
-use crate::service::{LoadBalancer, ServiceKey};
+use crate::service::LoadBalancer;
 
-/// Sort key: who keeps an address stands before who has to go.
+/// Sort key: who keeps an address stands before who has to go. Between equals the order of the keys
+/// decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank<'a> {
+pub struct Rank {
     /// What somebody else wrote into a status is no claim against an assignment.
     overwritten: bool,
     /// Term of the assignment; what is from before there were any comes last.
     term: Reverse<Option<i32>>,
-    age: Age<'a>,
+    age: Age,
 }
 
-impl<'a> Rank<'a> {
+impl Rank {
     /// Of a Service.
-    pub fn of(service: &'a LoadBalancer) -> Self {
+    pub fn of(service: &LoadBalancer) -> Self {
         let overwritten = service.is_overwritten();
         let grant = service.grant.as_ref().filter(|_| !overwritten);
-        Self { overwritten, term: Reverse(grant.map(|grant| grant.term)), age: Age::of(service) }
+        Self { overwritten, term: Reverse(grant.map(|grant| grant.term)), age: age(service) }
     }
 }
 
-/// Sort key: oldest first, one without a creation time last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Age<'a>(bool, Option<&'a Time>, &'a ServiceKey);
+/// Oldest first, one without a creation time last.
+type Age = (bool, Option<Timestamp>);
 
-impl<'a> Age<'a> {
-    pub(super) fn of(service: &'a LoadBalancer) -> Self {
-        Self(service.created.is_none(), service.created.as_ref(), &service.key)
-    }
+/// Sort key: oldest first.
+pub(super) fn age(service: &LoadBalancer) -> Age {
+    let created = service.created.as_ref().map(|time| time.0);
+    (created.is_none(), created)
 }
 
 /// Of Services that hold one address, those that may: the first by [`Rank`], and whoever can share it
 /// with all before.
 pub fn keepers<'a>(holders: impl IntoIterator<Item = &'a LoadBalancer>) -> Vec<&'a LoadBalancer> {
     let mut holders: Vec<&LoadBalancer> = holders.into_iter().collect();
-    holders.sort_by_key(|service| Rank::of(service));
+    holders.sort_by_key(|service| (Rank::of(service), &service.key));
     let mut keepers: Vec<&LoadBalancer> = Vec::new();
     for service in holders {
         let shares =

@@ -10,7 +10,7 @@ use super::sharing::Index;
 use super::{Assignment, Event, Held, Outcome, Refusal, StatusWrite};
 use crate::config::Config;
 use crate::config::ranges::Family;
-use crate::service::{AddressAssigned, Families, FamilyPolicy, LoadBalancer};
+use crate::service::{AddressAssigned, Families, FamilyError, FamilyPolicy, Ingress, LoadBalancer};
 
 /// A pass over all Services.
 pub(super) struct Pass<'a> {
@@ -65,8 +65,11 @@ impl<'a> Draft<'a> {
             }
         };
         let done = done && shown == condition.as_ref();
-        let write = StatusWrite { uid: service.uid.clone(), assignment: assignment.clone(), condition };
-        let write = (!done && !hands_off).then_some(write);
+        let write = (!done && !hands_off).then(|| StatusWrite {
+            uid: service.uid.clone(),
+            assignment: assignment.clone(),
+            condition,
+        });
         if write.is_some() {
             events.extend(service.deprecated_annotations.iter().cloned().map(Event::DeprecatedAnnotation));
         }
@@ -106,34 +109,59 @@ fn condition(
 
 /// What a Service holds: what its status says, or what was given to it before somebody else wrote the
 /// status, or what was written and not seen back.
-pub(super) struct Holding {
-    texts: Vec<String>,
-    recorded: Option<String>,
+pub(super) struct Holding<'a> {
+    what: What<'a>,
+    recorded: Option<&'a str>,
 }
 
-impl Holding {
-    pub(super) fn of(held: &Held, service: &LoadBalancer) -> Self {
-        match held.written(service) {
-            Some(StatusWrite { assignment: Some(Assignment { addresses, pool }), .. }) => Self {
-                texts: addresses.iter().map(ToString::to_string).collect(),
-                recorded: Some(pool.clone()),
+enum What<'a> {
+    Given(&'a [IpAddr]),
+    Shown(&'a Ingress),
+}
+
+impl<'a> Holding<'a> {
+    pub(super) fn of(held: &'a Held, service: &'a LoadBalancer) -> Self {
+        let recorded = service.recorded_pool.as_deref();
+        match (held.written(service), &service.grant) {
+            (Some(write), _) => match &write.assignment {
+                Some(it) => Self { what: What::Given(&it.addresses), recorded: Some(&it.pool) },
+                None => Self { what: What::Given(&[]), recorded: None },
             },
-            Some(StatusWrite { assignment: None, .. }) => Self { texts: Vec::new(), recorded: None },
-            None => {
-                let given = service.grant.as_ref().filter(|_| service.is_overwritten());
-                let texts = given.map_or_else(
-                    || service.ingress.texts(),
-                    |grant| grant.addresses.iter().map(ToString::to_string).collect(),
-                );
-                Self { texts, recorded: service.recorded_pool.clone() }
+            (None, Some(grant)) if service.is_overwritten() => {
+                Self { what: What::Given(&grant.addresses), recorded }
             }
+            _ => Self { what: What::Shown(&service.ingress), recorded },
         }
     }
 
     /// The addresses, as far as they are any.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
-        let parsed = self.texts.iter().filter_map(|text| text.parse::<IpAddr>().ok());
-        parsed.map(|address| address.to_canonical()).collect()
+        match self.what {
+            What::Given(addresses) => addresses.to_vec(),
+            What::Shown(ingress) => ingress.readable(),
+        }
+    }
+
+    /// The addresses as text, wrong ones too.
+    fn texts(&self) -> Vec<String> {
+        match self.what {
+            What::Given(addresses) => addresses.iter().map(ToString::to_string).collect(),
+            What::Shown(ingress) => ingress.texts(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self.what {
+            What::Given(addresses) => addresses.is_empty(),
+            What::Shown(ingress) => ingress.has_no_address(),
+        }
+    }
+
+    fn families(&self) -> Result<Families, FamilyError> {
+        match self.what {
+            What::Given(addresses) => Families::of(addresses),
+            What::Shown(ingress) => ingress.families(),
+        }
     }
 }
 
@@ -169,12 +197,12 @@ impl<'a> Pass<'a> {
             return draft.refused(Refusal::NotEnoughClusterIps);
         }
         draft.next = Next::Allocate;
-        if holding.texts.is_empty() {
+        if holding.is_empty() {
             return draft;
         }
-        let held_families = Families::of_texts(&holding.texts);
+        let held_families = holding.families();
         if let Err(error) = &held_families {
-            draft.events.push(Event::StatusFamilies(holding.texts.clone(), error.clone()));
+            draft.events.push(Event::StatusFamilies(holding.texts(), error.clone()));
         }
         let families = match &service.families {
             Ok(families) => *families,
@@ -195,7 +223,7 @@ impl<'a> Pass<'a> {
             let by = rival.map(|rival| rival.name.clone());
             draft.events.push(Event::Overwritten { given: addresses.clone(), found, by });
         }
-        let pool = match self.keep(service, &addresses, holding.recorded.as_deref()) {
+        let pool = match self.keep(service, &addresses, holding.recorded) {
             Ok(pool) => pool,
             Err(refusal) => {
                 if self.is_given_twice(service, &addresses) {
@@ -231,14 +259,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Leaves everything as it is, but counts it.
-    fn freeze(&mut self, mut draft: Draft<'a>, holding: &Holding) -> Draft<'a> {
+    fn freeze(&mut self, mut draft: Draft<'a>, holding: &Holding<'_>) -> Draft<'a> {
         let addresses = holding.addresses();
         for address in &addresses {
             self.index.claim(*address, draft.service);
         }
         draft.next = Next::Nothing;
         draft.hands_off = true;
-        let pool = self.config.pool_holding(&addresses, holding.recorded.as_deref());
+        let pool = self.config.pool_holding(&addresses, holding.recorded);
         draft.assignment = pool.map(|pool| Assignment { addresses, pool: pool.to_owned() });
         draft
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ferrolb_api::v1beta1 as api;
+use ferrolb_api::well_known::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::diagnostic::{AdvertisementProblem, SelectorField};
@@ -31,6 +32,8 @@ pub struct L2Advertisement {
     pub services: Vec<Selector>,
     /// Preference score of nodes, of those that may announce and have one.
     pub scores: BTreeMap<String, u64>,
+    /// Whether the node that ranks best takes an address over from a living owner.
+    pub preempt: bool,
 }
 
 impl L2Advertisement {
@@ -158,6 +161,7 @@ pub(super) struct Parsed {
     interfaces: Interfaces,
     services: Vec<Selector>,
     preferences: Vec<(u64, Selector)>,
+    preempt: bool,
 }
 
 /// Reads an L2 advertisement, and says everything that is wrong with it in itself.
@@ -189,7 +193,9 @@ pub(super) fn parse(advertisement: &api::L2Advertisement) -> (Parsed, Vec<Findin
     } else {
         Interfaces::Named(spec.interfaces.iter().cloned().collect())
     };
-    (Parsed { selection, interfaces, services, preferences }, findings)
+    let annotations = advertisement.metadata.annotations.as_ref();
+    let preempt = annotations.and_then(|it| it.get(annotation::PREEMPT)).is_some_and(|value| value == "true");
+    (Parsed { selection, interfaces, services, preferences, preempt }, findings)
 }
 
 impl Parsed {
@@ -215,6 +221,7 @@ impl Parsed {
             interfaces: self.interfaces.clone(),
             services: self.services.clone(),
             scores,
+            preempt: self.preempt,
         }
     }
 }

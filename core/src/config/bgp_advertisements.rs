@@ -32,11 +32,8 @@ pub struct BgpAdvertisement {
     pub aggregation_length: u8,
     /// Length of the prefixes that IPv6 addresses are announced as.
     pub aggregation_length_v6: u8,
-    /// LOCAL_PREF, for peers of our own AS. Where another advertisement gives one prefix another preference,
-    /// towards one peer from one node, that of the one with the lower `order` holds.
+    /// LOCAL_PREF, for peers of our own AS.
     pub local_preference: u32,
-    /// Its place among all BGP advertisements by age, then by name.
-    pub order: usize,
     /// Communities.
     pub communities: BTreeSet<Community>,
     /// Large communities.
@@ -149,7 +146,6 @@ impl Parsed {
     pub(super) fn resolve(
         &self,
         name: &str,
-        order: usize,
         (pools, nodes): (Names, Names),
         aliases: &Aliases,
         findings: &mut Own,
@@ -179,7 +175,6 @@ impl Parsed {
             aggregation_length: self.aggregation_length,
             aggregation_length_v6: self.aggregation_length_v6,
             local_preference: self.local_preference,
-            order,
             communities,
             large_communities,
         }

@@ -87,11 +87,17 @@ impl LeftOutPool {
     }
 }
 
-/// The pool as far as it can be read, and everything that is wrong with it in itself.
-pub(super) fn parse(
-    pool: &IPAddressPool,
-    namespaces: &BTreeMap<String, Labels>,
-) -> (Pool, Vec<Finding<PoolProblem>>) {
+/// A pool as far as it can be read.
+pub(super) struct Parsed {
+    pub(super) pool: Pool,
+    /// Where in the object its ranges stand.
+    pub(super) places: Vec<usize>,
+    /// Everything that is wrong with it in itself.
+    pub(super) findings: Vec<Finding<PoolProblem>>,
+}
+
+/// Reads a pool.
+pub(super) fn parse(pool: &IPAddressPool, namespaces: &BTreeMap<String, Labels>) -> Parsed {
     let IPAddressPoolSpec { addresses, auto_assign, avoid_buggy_ips, service_allocation } = &pool.spec;
     let mut findings = Vec::new();
     let name = pool.metadata.name.clone().unwrap_or_default();
@@ -101,12 +107,14 @@ pub(super) fn parse(
     if addresses.is_empty() {
         findings.push(("spec.addresses".to_owned(), PoolProblem::NoPrefixes));
     }
-    let mut ranges = Vec::new();
+    let mut ranges = Vec::with_capacity(addresses.len());
+    let mut places = Vec::with_capacity(addresses.len());
     for (index, entry) in addresses.iter().enumerate() {
         let path = || format!("spec.addresses[{index}]");
         match entry.parse::<IpRange>() {
             Ok(range) => {
                 ranges.push(range);
+                places.push(index);
                 findings.extend(remarks(entry, &range).map(|problem| (path(), problem)));
             }
             Err(error) => findings.push((path(), PoolProblem::InvalidEntry(error))),
@@ -118,16 +126,15 @@ pub(super) fn parse(
     let restriction = service_allocation.as_ref().map(|it| restrict(it, namespaces, &mut findings));
     let pool =
         Pool { name, ranges, auto_assign: *auto_assign, avoid_buggy_ips: *avoid_buggy_ips, restriction };
-    (pool, findings)
+    Parsed { pool, places, findings }
 }
 
 /// What is strange about an entry that can be read.
 fn remarks(entry: &str, range: &IpRange) -> impl Iterator<Item = PoolProblem> {
-    let entry = || entry.to_owned();
-    let host_bits = host_bits(&entry()).map(|cidr| PoolProblem::HostBits { entry: entry(), cidr });
+    let host_bits = host_bits(entry).map(|cidr| PoolProblem::HostBits { entry: entry.to_owned(), cidr });
     let reserved = reserved(range).map(|(reserved, usable)| match usable {
-        false => PoolProblem::NotUsable { entry: entry(), reserved },
-        true => PoolProblem::PartlyReserved { entry: entry(), reserved },
+        false => PoolProblem::NotUsable { entry: entry.to_owned(), reserved },
+        true => PoolProblem::PartlyReserved { entry: entry.to_owned(), reserved },
     });
     host_bits.into_iter().chain(reserved)
 }

@@ -82,6 +82,9 @@ pub(super) fn plan(
         if node.is_excluded() && !input.ignore_exclude_label {
             return Err(Withheld::NodeExcluded);
         }
+        if node.cordoned && input.withdraw_on_cordon {
+            return Err(Withheld::NodeCordoned);
+        }
     }
     if service.traffic_policy == TrafficPolicy::Local && !service.endpoints.nodes.contains(here) {
         return Err(Withheld::NoLocalEndpoints);

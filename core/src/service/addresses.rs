@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use k8s_openapi::api::core::v1::{ServiceSpec, ServiceStatus};
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, ServiceSpec, ServiceStatus};
 
 use crate::config::ranges::Family;
 use crate::text::{Quoted, quoted_list};
@@ -131,21 +131,22 @@ pub struct Ingress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     ip: String,
-    /// Whether there is nothing but the address.
+    /// What the text means.
+    address: Option<IpAddr>,
+    /// Whether the entry is what we would write for its address: nothing but that, and spelt like that.
     plain: bool,
 }
 
 impl Ingress {
     pub(super) fn of(status: Option<&ServiceStatus>) -> Self {
         let entries = status.and_then(|it| it.load_balancer.as_ref()).and_then(|it| it.ingress.as_ref());
-        let entry = |ip: Option<&String>, plain| Entry { ip: ip.cloned().unwrap_or_default(), plain };
-        Self {
-            entries: entries
-                .into_iter()
-                .flatten()
-                .map(|it| entry(it.ip.as_ref(), it.hostname.is_none() && it.ports.is_none()))
-                .collect(),
-        }
+        let entry = |it: &LoadBalancerIngress| {
+            let ip = it.ip.clone().unwrap_or_default();
+            let address = parse(&ip);
+            let spelt = address.is_some_and(|address| address.to_string() == ip);
+            Entry { ip, address, plain: spelt && it.hostname.is_none() && it.ports.is_none() }
+        };
+        Self { entries: entries.into_iter().flatten().map(entry).collect() }
     }
 
     /// Whether the status has no entry at all, not even one by host name.
@@ -153,9 +154,9 @@ impl Ingress {
         self.entries.is_empty()
     }
 
-    /// Number of entries.
-    pub fn len(&self) -> usize {
-        self.entries.len()
+    /// Whether no entry has an address, good or bad.
+    pub fn has_no_address(&self) -> bool {
+        self.entries.iter().all(|entry| entry.ip.is_empty())
     }
 
     /// The addresses as written; entries by host name alone are passed over.
@@ -165,12 +166,27 @@ impl Ingress {
 
     /// The addresses, if every entry has one.
     pub fn addresses(&self) -> Option<Vec<IpAddr>> {
-        self.entries.iter().map(|entry| parse(&entry.ip)).collect()
+        self.entries.iter().map(|entry| entry.address).collect()
     }
 
     /// The addresses among the entries, whatever else there is.
     pub fn readable(&self) -> Vec<IpAddr> {
-        self.entries.iter().filter_map(|entry| parse(&entry.ip)).collect()
+        self.entries.iter().filter_map(|entry| entry.address).collect()
+    }
+
+    /// The families of the addresses; entries by host name alone are passed over.
+    pub fn families(&self) -> Result<Families, FamilyError> {
+        match self.addresses() {
+            Some(addresses) if addresses.len() <= 2 => Families::of(&addresses),
+            _ => Families::of_texts(&self.texts()),
+        }
+    }
+
+    /// Whether every entry is one of these addresses, and each of them is there.
+    pub fn shows(&self, addresses: &[IpAddr]) -> bool {
+        self.entries.len() == addresses.len()
+            && self.entries.iter().all(|it| it.address.is_some_and(|it| addresses.contains(&it)))
+            && addresses.iter().all(|address| self.entries.iter().any(|it| it.address == Some(*address)))
     }
 
     /// Whether it is what we would write for these addresses.
@@ -180,7 +196,7 @@ impl Ingress {
                 .entries
                 .iter()
                 .zip(addresses)
-                .all(|(it, address)| it.plain && it.ip == address.to_string())
+                .all(|(it, address)| it.plain && it.address == Some(*address))
     }
 }
 

@@ -1,6 +1,7 @@
 //! BGP advertisements and aliases of communities.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use ferrolb_api::v1beta1::{BGPAdvertisementSpec, IPAddressPool};
 use ferrolb_core::config::{BgpAdvertisement, Compiled, Severity, compile};
@@ -277,9 +278,14 @@ fn one_prefix_has_one_preference() {
             assert_eq!(finding.object.name, "adv2");
             assert!(finding.remedy().contains("\"adv1\"") && finding.remedy().contains("\"p\""));
         }
-        // Both are in force, where they do not meet; where they do, that of the lower order is.
-        let order = |name: &str| compiled.config.bgp_advertisements()[name].order;
-        assert!(order("adv1") < order("adv2"));
+        // The later one is left out on the nodes that have both.
+        let nodes =
+            |name: &str| compiled.config.bgp_advertisements().get(name).map(|it| Arc::clone(&it.nodes));
+        assert!(nodes("adv1").is_some_and(|nodes| !nodes.is_empty()));
+        match (nodes("adv1"), nodes("adv2")) {
+            (Some(a), Some(b)) => assert!(!clash || a.is_disjoint(&b)),
+            (_, b) => assert!(clash && b.is_none()),
+        }
     }
     // Pools that select nothing in common.
     let apart = |pool: &str, it: BGPAdvertisementSpec| BGPAdvertisementSpec {
@@ -292,7 +298,7 @@ fn one_prefix_has_one_preference() {
 }
 
 #[test]
-fn a_clash_concerns_the_nodes_that_have_both() {
+fn a_clash_leaves_the_later_out_on_the_nodes_that_have_both() {
     let on = |nodes: &[&str], it| BGPAdvertisementSpec {
         node_selectors: vec![expression("name", "In", nodes)],
         ..it
@@ -301,6 +307,8 @@ fn a_clash_concerns_the_nodes_that_have_both() {
         with_one_pool(vec![on(&["node1"], preference(100)), on(&["node1", "node2"], preference(200))]);
     let found = findings(&compiled);
     assert_eq!(["node1", "node2"].map(|node| found[0].concerns(node)), [true, false]);
+    let nodes = &compiled.config.bgp_advertisements()["adv2"].nodes;
+    assert_eq!(nodes.iter().collect::<Vec<_>>(), ["node2"]);
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl World {
 
     /// What a node sends: `peer: prefix communities @preference, …`.
     fn sends(&self, node: &str) -> String {
-        let peers = self.announcements(node).bgp;
+        let peers = self.routes(node);
         let peer = |(name, routes): (String, std::sync::Arc<ferrolb_proto::bgp::AdjRibOut>)| {
             let route = |(prefix, attributes): (&_, &std::sync::Arc<ferrolb_proto::bgp::PathAttributes>)| {
                 let mut text: String = format!("{prefix}");

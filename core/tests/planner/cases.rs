@@ -1,6 +1,10 @@
 //! Table by table.
 
+use ferrolb_proto::ethernet::MacAddr;
+
 use super::*;
+
+const STRANGER: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 0x99]);
 
 /// Of 10.20.30.1 iris2 comes first in rank, of .2 iris1.
 #[test]
@@ -140,16 +144,16 @@ fn interfaces_are_united_and_must_exist() {
         (vec![on("a", &["eth7"])], "{}"),
     ] {
         let world = two().ads(ads).service(holding(1).ready_on(&["iris1"]));
-        assert_eq!(format!("{:?}", world.announcements("iris2").layer2), expected);
-        assert_eq!(world.reasons("iris1"), "notOwner", "interfaces are no matter of the election");
+        assert_eq!(format!("{:?}", world.announced("iris2")), expected);
     }
     let world = two().ads([on("a", &["eth7"])]).service(holding(1).ready_on(&["iris1"]));
-    assert_eq!(world.reasons("iris2"), "announceFailed");
+    expect(&world, "announceFailed", "announceFailed");
+    assert!(world.claims("iris1").is_empty(), "nobody has the interface");
     // Interfaces count where the advertisement does.
     let mut elsewhere = on("b", &["eth1"]);
     elsewhere.spec.node_selectors = vec![match_labels(&[("name", "iris1")])];
     let world = two().ads([on("a", &["eth0"]), elsewhere]).service(holding(1).ready_on(&["iris1"]));
-    assert_eq!(format!("{:?}", world.announcements("iris2").layer2), r#"{10.20.30.1: Named({"eth0"})}"#);
+    assert_eq!(format!("{:?}", world.announced("iris2")), r#"{10.20.30.1: Named({"eth0"})}"#);
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn every_address_has_one_announcer_and_both_nodes_get_some() {
     for last in 1..=255 {
         world = world.service(holding(last).ready_on(&["iris1"]));
     }
-    let (a, b) = (world.announcements("iris1").layer2, world.announcements("iris2").layer2);
+    let (a, b) = (world.announced("iris1"), world.announced("iris2"));
     assert_eq!(a.len() + b.len(), 255);
     assert!(a.keys().all(|address| !b.contains_key(address)));
     assert!(!a.is_empty() && !b.is_empty());
@@ -212,11 +216,10 @@ fn a_shared_address_is_decided_once() {
     // No node in common: one of them all the same, and the plan says that somebody loses.
     let disjoint = three().service(local("a", &["iris1"])).service(local("b", &["iris2"]));
     assert_eq!(disjoint.announcers(), "iris2");
-    let plans = disjoint.plans("iris2");
-    let contested = plans.values().flat_map(|plan| plan.layer2.as_ref().unwrap().addresses.values());
-    assert!(
-        contested.map(|it| it.owner.as_ref().unwrap()).all(|owner| owner.contested && owner.node == "iris2")
-    );
+    let contested = |world: &World| {
+        world.with_input("iris2", |input| elect(input, &world.services).values().all(|it| it.contested))
+    };
+    assert!(contested(&disjoint) && !contested(&overlap));
     assert_eq!(disjoint.reasons("iris1"), "notOwner,notOwner");
     // Who has no endpoints has no say.
     let idle = three().service(local("a", &["iris1"])).service(local("b", &[]));
@@ -232,6 +235,91 @@ fn addresses_of_a_pool_that_is_left_out_go_on() {
     expect(&world, "notOwner", "");
     let world = world.service(holding(2).from_pool("deleted").ready_on(&["iris1"]));
     expect(&world, "notOwner,ipNotAllowed", ",ipNotAllowed");
+}
+
+#[test]
+fn what_the_wire_says_comes_first() {
+    let world = two().everywhere().service(holding(1).ready_on(&["iris1"]));
+    let address = IpAddr::from([10, 20, 30, 1]);
+    let decision = |world: &World, node: &str, seen: Option<Seen>| {
+        let wire = seen.map(|seen| (address, seen)).into_iter().collect();
+        world.with_input(node, |input| {
+            let plan = plan_service(input, &elect(input, &world.services), &wire, &world.services[0]);
+            plan.layer2.unwrap().addresses.remove(&address).unwrap().decision
+        })
+    };
+    let other = || Some(Seen::Elsewhere(Some("iris2".to_owned())));
+    assert_eq!(decision(&world, "iris2", None), Err(Withheld::Claiming));
+    assert_eq!(decision(&world, "iris1", Some(Seen::Here)), Ok(Interfaces::All));
+    let elected = Withheld::NotElected { winner: Some("iris2".to_owned()) };
+    assert_eq!(decision(&world, "iris1", other()), Err(elected));
+    let conflict = decision(&world, "iris2", Some(Seen::Conflict(STRANGER))).unwrap_err();
+    assert_eq!(
+        (conflict.reason(Protocol::Layer2), conflict),
+        ("addressConflict", Withheld::AddressConflict { mac: STRANGER })
+    );
+    // Handing over.
+    let excluded = world.excluded("iris1");
+    assert_eq!(decision(&excluded, "iris1", Some(Seen::Here)), Ok(Interfaces::All));
+    assert_eq!(decision(&excluded, "iris1", other()), Err(Withheld::NodeExcluded));
+}
+
+#[test]
+fn a_living_owner_keeps_its_turn_and_a_dead_one_loses_it() {
+    let mut world = World::new(&["iris1", "iris2", "iris3"]).everywhere();
+    for last in 1..=6 {
+        world = world.service(holding(last).ready_on(&["iris1"]));
+    }
+    let owner = |node: &str| Seen::Elsewhere(Some(node.to_owned()));
+    let wire: Wire = (1..=6).map(|last| (IpAddr::from([10, 20, 30, last]), owner("iris3"))).collect();
+    let turns = |alive: bool, this_node: &str| {
+        world.with_input(this_node, |input| {
+            let mut members = input.members.clone();
+            members.get_mut("iris3").unwrap().alive = alive;
+            let input = PlanInput { members: &members, ..*input };
+            let claims = claims(&input, &elect(&input, &world.services), &wire);
+            claims.values().filter(|it| it.claim.turn == Some(0)).count()
+        })
+    };
+    assert_eq!((turns(false, "iris1"), turns(false, "iris2")), (3, 3), "heirs share what a dead node had");
+    assert_eq!(turns(true, "iris1") + turns(true, "iris2"), 6, "each address has one heir");
+}
+
+#[test]
+fn a_cordon_counts_where_that_is_asked_for() {
+    let mut world = two().everywhere().service(holding(1).ready_on(&["iris1"]));
+    world.resources.nodes.get_mut("iris2").unwrap().cordoned = true;
+    expect(&world, "notOwner", "");
+    world.withdraw_on_cordon = true;
+    expect(&world, "", "notOwner");
+}
+
+#[test]
+fn where_no_node_is_eligible_each_says_why() {
+    let mut world =
+        two().ads([ad_on("a", "iris1")]).excluded("iris1").service(holding(1).ready_on(&["iris1"]));
+    world.members.insert("iris3".to_owned());
+    world.with_input("iris2", |input| {
+        let elections = elect(input, &world.services);
+        let (address, election) = elections.first_key_value().unwrap();
+        let event = Event::NoEligibleNodes { address: *address, withheld: election.withheld.clone() };
+        assert_eq!(
+            event.to_string(),
+            "no node can announce address 10.20.30.1: iris1: the node carries the label that excludes it from load \
+             balancers; iris2: no L2Advertisement is for this pool, Service and node; iris3: no L2Advertisement is \
+             for this pool, Service and node"
+        );
+    });
+}
+
+#[test]
+fn an_annotation_lets_the_better_preempt() {
+    for (value, expected) in [("true", true), ("false", false)] {
+        let mut all = ad("a", |_| ());
+        all.metadata.annotations = Some(labels(&[("ferrolb.io/preempt", value)]));
+        let world = two().ads([all]).service(holding(1).ready_on(&["iris1"]));
+        assert!(world.claims("iris1").values().all(|it| it.claim.preempt == expected));
+    }
 }
 
 #[test]
@@ -256,6 +344,9 @@ fn statuses_and_events() {
     let assigned = Event::NodeAssigned { node: "iris2".to_owned(), protocol: Protocol::Layer2 };
     assert_eq!((assigned.reason(), assigned.is_warning()), ("nodeAssigned", false));
     assert_eq!(assigned.to_string(), r#"announcing from node "iris2" with protocol "layer2""#);
+    let conflict = Event::AddressConflict { address: "10.20.30.1".parse().unwrap(), mac: STRANGER };
+    assert_eq!((conflict.reason(), conflict.is_warning()), ("AddressConflict", true));
+    assert!(conflict.to_string().contains("MAC 02:00:00:00:00:99"), "{conflict}");
     let failed = Event::AnnounceFailed { node: "iris2".to_owned(), address: "10.20.30.1".parse().unwrap() };
     assert_eq!((failed.reason(), failed.is_warning()), ("announceFailed", true));
     assert_eq!(

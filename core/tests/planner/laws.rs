@@ -30,7 +30,7 @@ proptest! {
         }
         let mut announcers: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for node in &members {
-            for address in world.announcements(node).layer2.into_keys() {
+            for address in world.announced(node).into_keys() {
                 announcers.entry(address).or_default().push(node);
             }
         }

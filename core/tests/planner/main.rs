@@ -7,12 +7,14 @@ mod cases;
 mod laws;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use ferrolb_api::v1beta1::{L2Advertisement, L2AdvertisementSpec, PreferredNode};
-use ferrolb_core::config::{Config, compile};
+use ferrolb_core::config::{Config, Interfaces, compile};
 use ferrolb_core::node::Node;
 use ferrolb_core::planner::{
-    Announcements, Event, Holders, PlanInput, Protocol, ServicePlan, Withheld, merge, plan_service,
+    Event, LinkClaims, Member, PlanInput, Protocol, Routes, Seen, ServicePlan, Wire, Withheld, claims, elect,
+    plan_service, routes,
 };
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
@@ -28,6 +30,7 @@ struct World {
     members: BTreeSet<String>,
     interfaces: BTreeSet<String>,
     ignore_exclude_label: bool,
+    withdraw_on_cordon: bool,
     services: Vec<LoadBalancer>,
 }
 
@@ -40,6 +43,7 @@ impl World {
             members: nodes.iter().map(|name| (*name).to_owned()).collect(),
             interfaces: ["eth0", "eth1"].map(str::to_owned).into(),
             ignore_exclude_label: false,
+            withdraw_on_cordon: false,
             services: Vec::new(),
         }
     }
@@ -71,23 +75,60 @@ impl World {
         compile(&self.resources).config
     }
 
-    fn plans(&self, this_node: &str) -> BTreeMap<ServiceKey, ServicePlan> {
+    fn with_input<T>(&self, this_node: &str, make: impl FnOnce(&PlanInput<'_>) -> T) -> T {
         let config = self.config();
-        let holders = Holders::new(&self.services);
-        let input = PlanInput {
+        let member =
+            |node: &String| (node.clone(), Member { alive: true, interfaces: Some(self.interfaces.clone()) });
+        make(&PlanInput {
             config: &config,
             nodes: &self.resources.nodes,
-            members: &self.members,
+            members: &self.members.iter().map(member).collect(),
             this_node,
-            interfaces: &self.interfaces,
             ignore_exclude_label: self.ignore_exclude_label,
-            holders: &holders,
-        };
-        self.services.iter().map(|it| (it.key.clone(), plan_service(&input, it))).collect()
+            withdraw_on_cordon: self.withdraw_on_cordon,
+        })
     }
 
-    fn announcements(&self, this_node: &str) -> Announcements {
-        merge(self.plans(this_node).values())
+    /// What a node's links are told while nobody owns anything.
+    fn claims(&self, this_node: &str) -> LinkClaims {
+        self.with_input(this_node, |input| claims(input, &elect(input, &self.services), &Wire::new()))
+    }
+
+    /// The wire as a node sees it once the best have claimed what is free.
+    fn wire(&self, this_node: &str) -> Wire {
+        let mut wire = Wire::new();
+        for node in &self.members {
+            for (address, claim) in self.claims(node) {
+                if claim.claim.turn == Some(0) {
+                    let seen =
+                        if node == this_node { Seen::Here } else { Seen::Elsewhere(Some(node.clone())) };
+                    assert!(wire.insert(address, seen).is_none(), "{address}: the turn of two nodes");
+                }
+            }
+        }
+        wire
+    }
+
+    fn plans(&self, this_node: &str) -> BTreeMap<ServiceKey, ServicePlan> {
+        let wire = self.wire(this_node);
+        self.with_input(this_node, |input| {
+            let elections = elect(input, &self.services);
+            let plan = |it: &LoadBalancer| (it.key.clone(), plan_service(input, &elections, &wire, it));
+            self.services.iter().map(plan).collect()
+        })
+    }
+
+    fn routes(&self, this_node: &str) -> Routes {
+        routes(self.plans(this_node).values())
+    }
+
+    /// What a node announces on layer 2, and where.
+    fn announced(&self, this_node: &str) -> BTreeMap<IpAddr, Interfaces> {
+        let mut announced = BTreeMap::new();
+        for plan in self.plans(this_node).values() {
+            announced.extend(plan.announced().map(|(address, interfaces)| (address, interfaces.clone())));
+        }
+        announced
     }
 
     /// For each Service, in order: "" if this node announces all its addresses, else the reason.
@@ -100,7 +141,7 @@ impl World {
 
     /// Nodes that announce something.
     fn announcers(&self) -> String {
-        let nodes = self.members.iter().filter(|node| !self.announcements(node).layer2.is_empty());
+        let nodes = self.members.iter().filter(|node| !self.announced(node).is_empty());
         nodes.cloned().collect::<Vec<_>>().join(" ")
     }
 }

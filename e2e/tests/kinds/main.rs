@@ -129,7 +129,7 @@ fn kubectl_explains_units_and_defaults() {
         ("bgpadvertisements.spec.aggregationLength", ["bits", "32, the default"]),
         ("ipaddresspools.spec.autoAssign", ["<boolean>", "Default true"]),
         ("ipaddresspools.spec.serviceAllocation.priority", ["lower first", "default"]),
-        ("l2advertisements.spec.preferredNodeSelectors.weight", ["1 to 100", "-required-"]),
+        ("l2advertisements.spec.preferredNodeSelectors.weight", ["<integer>", "1 to 100"]),
     ] {
         let text = product.kubectl(&["explain", field]);
         // Its lines are broken anywhere.

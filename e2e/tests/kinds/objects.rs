@@ -141,7 +141,7 @@ pub(crate) fn wrong() -> Vec<(Value, &'static str)> {
             "serviceSelectors and aggregationLength are mutually exclusive, can only be used together with default aggregationLength (32) and aggregationLengthV6 (128)",
         ),
         (peer("myASN", json!(-1)), "should be greater than or equal to 0"),
-        (peer("myASN", json!(4294967296_u64)), "should be less than or equal to 4.294967295e+09"),
+        (peer("myASN", json!(4294967296_u64)), "should be less than or equal to 4294967295"),
         (peer("localASN", json!(0)), "should be greater than or equal to 1"),
         (peer("peerPort", json!(16385)), "should be less than or equal to 16384"),
         (peer("dynamicASN", json!("both")), "Unsupported value: \"both\""),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use api::Api;
 use clap::Parser;
 use ferrolb_operator::Args;
+use ferrolb_runtime::admin::Pages;
 use ferrolb_runtime::{Process, Readiness, Shutdown};
 use prometheus::Registry;
 use serde_json::{Value, json};
@@ -47,6 +48,7 @@ fn start(api: &Api) -> Running {
         namespace: "metallb-system".into(),
         readiness: Readiness::default(),
         metrics: Registry::new(),
+        pages: Pages::default(),
         shutdown: shutdown.clone(),
     };
     let args =
@@ -214,7 +216,8 @@ async fn a_webhook_that_is_gone_is_asked_for_no_conversion() {
     let labels = api.get(SPEAKER).unwrap()["metadata"]["labels"].clone();
     // The second pass begins when the first is at its end.
     for _ in 0..2 {
-        api.put(passed, json!({"metadata": {"labels": labels}}));
+        let ours = json!([{"manager": "metallb-operator", "operation": "Apply"}]);
+        api.put(passed, json!({"metadata": {"labels": labels, "managedFields": ours}}));
         until("one more pass", &api, |api| api.get(passed).is_none()).await;
     }
     assert_eq!(releases(&api), before);

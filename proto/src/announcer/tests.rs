@@ -14,6 +14,7 @@ const V6: &str = "fd00:10::b";
 /// A machine under a clock that only moves when told, counted in milliseconds.
 struct Bench {
     machine: Announcer,
+    owned: BTreeSet<IpAddr>,
     start: Instant,
     now: u64,
 }
@@ -21,7 +22,7 @@ struct Bench {
 impl Bench {
     #[expect(clippy::disallowed_methods, reason = "any instant will do as the zero of a made-up clock")]
     fn new(link: LinkAddress) -> Self {
-        Self { machine: Announcer::new(link), start: Instant::now(), now: 0 }
+        Self { machine: Announcer::new(link), owned: BTreeSet::new(), start: Instant::now(), now: 0 }
     }
 
     fn at(&mut self, millis: u64) -> &mut Self {
@@ -40,9 +41,22 @@ impl Bench {
         self.drain()
     }
 
+    /// Makes these the owned addresses.
+    fn set(&mut self, owned: &BTreeSet<IpAddr>) {
+        let now = self.instant();
+        for ip in self.owned.difference(owned) {
+            self.machine.handle_input(now, Input::Disown(*ip));
+        }
+        for ip in owned {
+            self.machine.handle_input(now, Input::Own(*ip));
+        }
+        self.owned.clone_from(owned);
+        self.machine.handle_timeout(now);
+    }
+
     fn own(&mut self, ips: &[&str]) -> Vec<String> {
-        let ips = ips.iter().map(|ip| ip.parse().unwrap()).collect();
-        announced(&self.input(Input::Owned(&ips)))
+        self.set(&ips.iter().map(|ip| ip.parse().unwrap()).collect());
+        announced(&self.drain())
     }
 
     fn timeout(&mut self) -> Vec<String> {
@@ -102,8 +116,9 @@ fn a_new_address_is_announced_at_0_1_2_and_4_seconds() {
 fn a_burst_is_two_arp_frames_or_one_advertisement() {
     let mut bench = Bench::new(LINK);
     let owned = [V4, V6].map(|ip| ip.parse().unwrap()).into();
+    bench.set(&owned);
     let decoded: Vec<_> = bench
-        .input(Input::Owned(&owned))
+        .drain()
         .iter()
         .map(|output| match output {
             Output::Send { frame, cause: Cause::Announcement(ip) } => match decode(frame).unwrap() {
@@ -152,11 +167,37 @@ fn a_lost_address_falls_silent_and_starts_anew_when_owned_again() {
 }
 
 #[test]
+fn a_quiet_address_is_answered_for_but_not_announced() {
+    let mut bench = Bench::new(LINK);
+    bench.own(&[V4, V6]);
+    let quiet = bench.at(500).input(Input::Quiet(V4.parse().unwrap()));
+    assert_eq!(quiet, []);
+    assert_eq!(bench.run_to(10_000), at(&[1000, 2000, 4000], V6));
+    assert_eq!(announced(&bench.input(Input::Announce(V4.parse().unwrap()))), [""; 0]);
+    assert_eq!(announced(&bench.input(Input::Reannounce)), [V6]);
+    assert!(matches!(
+        bench.input(Input::Frame(&unhex(ARP_REQUEST)))[..],
+        [Output::Send { cause: Cause::Answer(_), .. }]
+    ));
+    let again = bench.at(20_000).input(Input::Own(V4.parse().unwrap()));
+    assert_eq!(announced(&again), [V4]);
+}
+
+#[test]
+fn an_owned_address_is_announced_once_more_when_told() {
+    let mut bench = Bench::new(LINK);
+    let announce = || Input::Announce(V4.parse().unwrap());
+    assert_eq!(bench.input(announce()), []);
+    bench.own(&[V4]);
+    bench.run_to(10_000);
+    assert_eq!(announced(&bench.input(announce())), [V4]);
+    assert_eq!(bench.next(), None);
+}
+
+#[test]
 fn a_loss_takes_back_what_was_not_polled() {
     let mut bench = Bench::new(LINK);
-    let now = bench.instant();
-    let owned = [V4, V6].map(|ip| ip.parse().unwrap()).into();
-    bench.machine.handle_input(now, Input::Owned(&owned));
+    bench.set(&[V4, V6].map(|ip| ip.parse().unwrap()).into());
     // The first of two frames for V4 is out.
     assert!(bench.machine.poll_output().is_some());
     assert!(bench.own(&[]).is_empty());
@@ -318,7 +359,8 @@ fn a_thousand_addresses_are_all_announced_four_times() {
     let mut bench = Bench::new(LINK);
     let owned: BTreeSet<IpAddr> =
         (0..1000u32).map(|host| Ipv4Addr::from_bits(0x0a00_0000 + host).into()).collect();
-    assert_eq!(bench.input(Input::Owned(&owned)).len(), 2000);
+    bench.set(&owned);
+    assert_eq!(bench.drain().len(), 2000);
     assert_eq!(bench.run_to(10_000).len(), 3000);
     assert_eq!(bench.next(), None);
 }
@@ -362,7 +404,8 @@ proptest! {
             let outputs = match step {
                 Step::Own(numbers) => {
                     owned = numbers.into_iter().map(address).collect();
-                    bench.input(Input::Owned(&owned))
+                    bench.set(&owned);
+                    bench.drain()
                 }
                 Step::Reannounce => bench.input(Input::Reannounce),
                 Step::LinkLocal(present) => {

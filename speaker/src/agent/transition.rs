@@ -123,7 +123,7 @@ mod tests {
 
     /// `plus` are announced, `minus` are lost to another node.
     fn plan(plus: &str, minus: &str) -> ServicePlan {
-        let decide = |ip: IpAddr, decision| (ip, AddressPlan { owner: None, decision });
+        let decide = |ip: IpAddr, decision| (ip, AddressPlan { decision });
         let here = set(plus).into_iter().map(|ip| decide(ip, Ok(Interfaces::All)));
         let elsewhere = set(minus)
             .into_iter()

@@ -7,9 +7,11 @@ use ferrolb_api::well_known::label;
 use ferrolb_core::config::{Compiled, Diagnostic, Peer};
 use ferrolb_core::node::Node;
 use ferrolb_core::planner::{
-    Announcements, Holders, PlanInput, Protocol, ServicePlan, Withheld, merge, plan_service,
+    Elections, LinkClaims, Member, PlanInput, Protocol, Routes, Seen, ServicePlan, Wire, Withheld, claims,
+    elect, hold, plan_service, routes,
 };
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
+use ferrolb_proto::conflict;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
@@ -24,10 +26,14 @@ pub struct World {
     pub nodes: BTreeMap<String, Node>,
     /// Whether the members can be relied on.
     pub settled: bool,
-    /// Nodes with a living speaker.
-    pub members: BTreeSet<String>,
-    /// Interfaces that can announce.
-    pub interfaces: BTreeSet<String>,
+    /// Nodes that a speaker was heard of.
+    pub members: BTreeMap<String, Member>,
+    /// The same for the links, with the MACs.
+    pub speakers: Arc<conflict::Members>,
+    /// Who owns what.
+    pub wire: Wire,
+    /// Whether the API server has just come back, so that nothing is taken away.
+    pub hold: bool,
     /// Identities of the BGP peers, by name.
     pub peer_uids: BTreeMap<String, String>,
     /// Secrets that peers name and nobody has answered for yet.
@@ -38,6 +44,8 @@ pub struct World {
     pub this_node: String,
     /// Whether the exclude label is ignored.
     pub ignore_exclude_label: bool,
+    /// Whether a cordon counts.
+    pub withdraw_on_cordon: bool,
 }
 
 impl PartialEq for World {
@@ -46,12 +54,15 @@ impl PartialEq for World {
             && self.nodes == other.nodes
             && self.settled == other.settled
             && self.members == other.members
-            && self.interfaces == other.interfaces
+            && self.speakers == other.speakers
+            && self.wire == other.wire
+            && self.hold == other.hold
             && self.peer_uids == other.peer_uids
             && self.unread_secrets == other.unread_secrets
             && self.services == other.services
             && self.this_node == other.this_node
             && self.ignore_exclude_label == other.ignore_exclude_label
+            && self.withdraw_on_cordon == other.withdraw_on_cordon
     }
 }
 
@@ -60,8 +71,14 @@ impl PartialEq for World {
 pub struct Plan {
     /// For each Service.
     pub services: BTreeMap<ServiceKey, ServicePlan>,
-    /// All together.
-    pub announcements: Announcements,
+    /// Who may own which address.
+    pub elections: Elections,
+    /// What the links are told.
+    pub claims: LinkClaims,
+    /// Who owns what, as the links saw it when this was planned.
+    pub wire: Wire,
+    /// What BGP peers are to have.
+    pub routes: Routes,
 }
 
 /// Reads the Services that may hold an address, with their endpoints.
@@ -96,35 +113,63 @@ fn may_hold_addresses(service: &Service) -> bool {
     is_load_balancer || balancer.is_some_and(|it| it.ingress.as_ref().is_some_and(|it| !it.is_empty()))
 }
 
-/// Plans every Service; nothing as long as the members cannot be relied on.
-pub fn plan(world: &World) -> Plan {
+/// Plans every Service; nothing as long as the members cannot be relied on. While the API server's word is
+/// in doubt, what `before` allowed goes on.
+pub fn plan(world: &World, before: &Plan) -> Plan {
     if !world.settled {
         return Plan::default();
     }
-    let holders = Holders::new(world.services.values());
     let input = PlanInput {
         config: &world.compiled.config,
         nodes: &world.nodes,
         members: &world.members,
         this_node: &world.this_node,
-        interfaces: &world.interfaces,
         ignore_exclude_label: world.ignore_exclude_label,
-        holders: &holders,
+        withdraw_on_cordon: world.withdraw_on_cordon,
     };
-    let services: BTreeMap<ServiceKey, ServicePlan> =
-        world.services.iter().map(|(key, service)| (key.clone(), plan_service(&input, service))).collect();
-    let announcements = merge(services.values());
-    Plan { services, announcements }
+    let elections = elect(&input, world.services.values());
+    let mut claims = claims(&input, &elections, &world.wire);
+    let mut services: BTreeMap<ServiceKey, ServicePlan> = world
+        .services
+        .iter()
+        .map(|(key, service)| (key.clone(), plan_service(&input, &elections, &world.wire, service)))
+        .collect();
+    if world.hold {
+        claims = hold(claims, &before.claims);
+        for (key, before) in &before.services {
+            keep_announced(&world.wire, services.get(key), before)
+                .map(|kept| services.insert(key.clone(), kept));
+        }
+    }
+    let routes = routes(services.values());
+    Plan { services, elections, claims, wire: world.wire.clone(), routes }
+}
+
+/// The plan of a Service that goes on with what was announced `before` and is not planned `now`, if anything.
+fn keep_announced(wire: &Wire, now: Option<&ServicePlan>, before: &ServicePlan) -> Option<ServicePlan> {
+    let owned = |(address, _)| wire.get(&address) == Some(&Seen::Here);
+    let layer2 = now.is_none_or(|now| now.announced().next().is_none()) && before.announced().any(owned);
+    let bgp = now.is_none_or(|now| now.bgp.is_err()) && before.bgp.is_ok();
+    (layer2 || bgp).then(|| {
+        let mut kept = now.unwrap_or(before).clone();
+        if layer2 {
+            (kept.layer2, kept.pool) = (before.layer2.clone(), before.pool.clone());
+        }
+        if bgp {
+            (kept.bgp, kept.pool) = (before.bgp.clone(), before.pool.clone());
+        }
+        kept
+    })
 }
 
 /// What each BGP peer of this node is to have. One whose password is still being read waits.
-pub fn peers(world: &World, announcements: &Announcements) -> Peers {
+pub fn peers(world: &World, routes: &Routes) -> Peers {
     let is_read =
         |secret: &Option<String>| secret.as_ref().is_none_or(|it| !world.unread_secrets.contains(it));
     let of_node = |peer: &&Peer| peer.nodes.contains(&world.this_node) && is_read(&peer.password_secret);
     let peers = world.compiled.config.peers().values().filter(of_node);
     let desired = peers.map(|peer| {
-        let routes = announcements.bgp.get(&peer.name).cloned().unwrap_or_default();
+        let routes = routes.get(&peer.name).cloned().unwrap_or_default();
         let uid = world.peer_uids.get(&peer.name).cloned().unwrap_or_default();
         (peer.name.clone(), DesiredPeer { peer: peer.clone(), uid, routes })
     });

@@ -1,4 +1,4 @@
-//! The task of one link: frames and time into the [`Announcer`], frames out.
+//! The task of one link: plans, frames and time into the [`Claimant`], frames and standings out.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -6,12 +6,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ferrolb_proto::announcer::{Announcer, Cause, Event, Input, LinkAddress, Output};
+use ferrolb_proto::announcer::{Cause, LinkAddress};
 use ferrolb_proto::answer::{Ignored, Question};
-use ferrolb_proto::decode::{Decoded, decode};
-use ferrolb_proto::ethernet::{Frame, MacAddr};
+use ferrolb_proto::conflict::{Claimant, Event, Input, Output, Plan, Rules, Standing};
+use ferrolb_proto::ethernet::Frame;
 use tokio::sync::watch;
 
+use super::Standings;
 use super::ndp_socket::NdpSocket;
 use super::packet_socket::{BUFFER, PacketSocket};
 use crate::metrics::Metrics;
@@ -21,11 +22,11 @@ use crate::metrics::Metrics;
 pub(super) struct Desired {
     /// How it is addressed.
     pub(super) address: LinkAddress,
-    /// What it answers for.
-    pub(super) owned: BTreeSet<IpAddr>,
+    /// What is planned, once anything is.
+    pub(super) plan: Option<Plan>,
     /// Whether this speaker is about to end: it goes on answering for each address until another node
     /// is heard to announce it.
-    pub(super) handing_over: bool,
+    pub(super) leaving: bool,
 }
 
 /// The open sockets of a link.
@@ -42,25 +43,31 @@ impl Sockets {
 
 /// The task.
 pub(super) struct LinkTask {
+    index: u32,
     interface: String,
     sockets: Sockets,
-    announcer: Announcer,
+    machine: Claimant,
     /// What is done now; `wanted` is what it follows.
     desired: Desired,
     wanted: watch::Receiver<Desired>,
+    owned: BTreeSet<IpAddr>,
     metrics: Arc<Metrics>,
+    standings: Arc<watch::Sender<Standings>>,
 }
 
 impl LinkTask {
     pub(super) fn new(
+        index: u32,
         interface: String,
         sockets: Sockets,
         wanted: watch::Receiver<Desired>,
         metrics: Arc<Metrics>,
+        standings: Arc<watch::Sender<Standings>>,
     ) -> Self {
         let desired = wanted.borrow().clone();
-        let announcer = Announcer::new(desired.address);
-        Self { interface, sockets, announcer, desired, wanted, metrics }
+        let machine = Claimant::new(desired.address, Rules::default());
+        let owned = BTreeSet::new();
+        Self { index, interface, sockets, machine, desired, wanted, owned, metrics, standings }
     }
 
     /// Runs until nobody wants it any more, everything is handed over, or a socket fails.
@@ -69,14 +76,14 @@ impl LinkTask {
         self.follow();
         loop {
             self.drain();
-            if self.desired.handing_over && self.desired.owned.is_empty() {
+            if self.desired.leaving && self.machine.is_silent() {
                 return Ok(());
             }
             tokio::select! {
                 length = self.sockets.arp.receive(&mut arp) => self.receive(&arp[..length?]),
                 length = self.sockets.ndp.receive(&mut ndp) => self.receive(&ndp[..length?]),
-                () = sleep_until(self.announcer.next_timeout()) => {
-                    self.announcer.handle_timeout(Instant::now());
+                () = sleep_until(self.machine.next_timeout()) => {
+                    self.machine.handle_timeout(Instant::now());
                 }
                 changed = self.wanted.changed() => match changed {
                     Ok(()) => self.follow(),
@@ -89,53 +96,96 @@ impl LinkTask {
     fn follow(&mut self) {
         self.desired.clone_from(&self.wanted.borrow_and_update());
         let now = Instant::now();
-        self.announcer.handle_input(now, Input::LinkAddress(self.desired.address));
-        self.announcer.handle_input(now, Input::Owned(&self.desired.owned));
+        self.machine.handle_input(now, Input::LinkAddress(self.desired.address));
+        if self.desired.leaving {
+            self.machine.handle_input(now, Input::Leave);
+        }
+        if let Some(plan) = &self.desired.plan {
+            self.machine.handle_input(now, Input::Plan(plan.clone()));
+        }
         self.drain();
-        // After the announcements, which nothing may delay. Without a link-local address IPv6 is not
-        // spoken, so there is nothing to listen for.
-        let nothing = BTreeSet::new();
-        let listen = if self.desired.address.link_local.is_some() { &self.desired.owned } else { &nothing };
-        if let Err(error) = self.sockets.ndp.listen_for(listen) {
+        self.listen();
+    }
+
+    /// Joins the groups in which owned addresses are asked for, and those that this node is about to take.
+    /// After the announcements, which nothing may delay. Without a link-local address IPv6 is not spoken,
+    /// so there is nothing to listen for.
+    fn listen(&mut self) {
+        let claims = self.desired.plan.iter().flat_map(|plan| &plan.claims);
+        let wanted = claims
+            .filter(|(_, claim)| claim.turn == Some(0))
+            .map(|(ip, _)| *ip)
+            .chain(self.owned.iter().copied());
+        let speaks_ipv6 = self.desired.address.link_local.is_some();
+        let wanted: BTreeSet<IpAddr> = wanted.filter(|ip| ip.is_ipv6() && speaks_ipv6).collect();
+        if let Err(error) = self.sockets.ndp.listen_for(&wanted) {
             let interface = &self.interface;
             tracing::warn!(op = "joinMulticastGroup", interface, %error, "IPv6 requests may go unheard");
         }
     }
 
     fn receive(&mut self, frame: &[u8]) {
-        if self.desired.handing_over
-            && let Some(ip) = announced_by_another(frame, self.desired.address.mac)
-            && self.desired.owned.remove(&ip)
-        {
-            tracing::debug!(event = "handedOver", interface = self.interface, %ip, "another node announces it");
-            self.announcer.handle_input(Instant::now(), Input::Owned(&self.desired.owned));
-            return;
-        }
-        self.announcer.handle_input(Instant::now(), Input::Frame(frame));
+        self.machine.handle_input(Instant::now(), Input::Frame(frame));
     }
 
     fn drain(&mut self) {
-        while let Some(output) = self.announcer.poll_output() {
+        let mut owned_ipv6 = false;
+        while let Some(output) = self.machine.poll_output() {
             match output {
-                Output::Send { frame, cause: Cause::Answer(question) } => self.answer(&frame, question),
-                Output::Send { frame, cause: Cause::Announcement(ip) } => match self.send(&frame, ip) {
-                    Ok(()) => self.metrics.gratuitous(ip),
+                Output::Send { frame, cause: Some(Cause::Answer(question)), .. } => {
+                    self.answer(&frame, question)
+                }
+                Output::Send { frame, about, cause } => match self.send(&frame, about) {
+                    Ok(()) if cause.is_some() => self.metrics.gratuitous(about),
+                    Ok(()) => self.metrics.probed(),
                     Err(error) => {
                         let interface = &self.interface;
-                        tracing::debug!(op = "gratuitousAnnounce", interface, %ip, %error, "announcement was not sent");
+                        tracing::debug!(op = "gratuitousAnnounce", interface, ip = %about, %error, "frame was not sent");
                     }
                 },
-                Output::Event(Event::Ignored(Ignored::NotOwned(question))) => tracing::trace!(
-                    op = "arpRequestIgnore",
-                    interface = self.interface,
-                    ip = %question.ip,
-                    senderIP = %question.requester_ip,
-                    reason = "notOwned",
-                    "request for an address that is not announced here"
-                ),
-                Output::Event(Event::Ignored(_)) => {}
+                Output::Event(event) => owned_ipv6 |= self.happened(event),
             }
         }
+        if owned_ipv6 {
+            self.listen();
+        }
+    }
+
+    /// Acts on what happened. Says whether other IPv6 addresses are owned than before.
+    fn happened(&mut self, event: Event) -> bool {
+        let interface = &self.interface;
+        match event {
+            Event::Standing(ip, standing) => {
+                let owned = standing == Some(Standing::Owner);
+                let changed = if owned { self.owned.insert(ip) } else { self.owned.remove(&ip) };
+                if changed {
+                    self.metrics.count(ip, owned);
+                }
+                let index = self.index;
+                self.standings.send_modify(|standings| standings.set(ip, index, standing));
+                return changed && ip.is_ipv6();
+            }
+            Event::Claimed(ip, after) => {
+                self.metrics.took_over(after);
+                let milliseconds = after.as_millis() as u64;
+                tracing::debug!(event = "claimed", interface, %ip, milliseconds, "nobody else has it, announcing");
+            }
+            Event::Contested(ip, mac) => {
+                self.metrics.contested();
+                let mac = mac.to_string();
+                tracing::info!(event = "contested", interface, %ip, mac, "another host announces the address");
+            }
+            Event::Ignored(Ignored::NotOwned(question)) => tracing::trace!(
+                op = "arpRequestIgnore",
+                interface,
+                ip = %question.ip,
+                senderIP = %question.requester_ip,
+                reason = "notOwned",
+                "request for an address that is not announced here"
+            ),
+            Event::Ignored(_) => {}
+        }
+        false
     }
 
     fn answer(&self, frame: &Frame, question: Question) {
@@ -185,41 +235,13 @@ pub(super) async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// The address that a frame from another host announces to everybody.
-fn announced_by_another(frame: &[u8], own: MacAddr) -> Option<IpAddr> {
-    match decode(frame)? {
-        Decoded::Arp { packet, .. } => {
-            let gratuitous = packet.sender_ip == packet.target_ip && packet.sender_mac != own;
-            gratuitous.then_some(packet.sender_ip.into())
+/// However the task ends: what the link saw is not seen any more.
+impl Drop for LinkTask {
+    fn drop(&mut self) {
+        for ip in &self.owned {
+            self.metrics.count(*ip, false);
         }
-        Decoded::NeighborAdvertisement { ethernet, advertisement, .. } => {
-            let mac = advertisement.target_mac.unwrap_or(ethernet.source);
-            (advertisement.overrides && mac != own).then_some(advertisement.target.into())
-        }
-        Decoded::NeighborSolicitation { .. } => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ferrolb_proto::{arp, ndp};
-
-    use super::*;
-
-    const OWN: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 1]);
-    const OTHER: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 2]);
-
-    #[test]
-    fn another_nodes_announcements_are_recognised_and_our_own_are_not() {
-        let (v4, v6) = ("10.0.0.200".parse().unwrap(), "fd00::200".parse().unwrap());
-        let link_local = "fe80::2".parse().unwrap();
-        for frame in arp::gratuitous(OTHER, v4) {
-            assert_eq!(announced_by_another(&frame, OWN), Some(v4.into()));
-            assert_eq!(announced_by_another(&frame, OTHER), None);
-        }
-        let frame = ndp::unsolicited(OTHER, link_local, v6);
-        assert_eq!(announced_by_another(&frame, OWN), Some(v6.into()));
-        assert_eq!(announced_by_another(&frame, OTHER), None);
-        assert_eq!(announced_by_another(&[0; 60], OWN), None);
+        let index = self.index;
+        self.standings.send_modify(|standings| standings.forget(index));
     }
 }

@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::mpsc;
 
 use ferrolb_core::config::Interfaces;
+use ferrolb_core::planner::LinkClaim;
 use ferrolb_proto::arp::{ArpPacket, Operation};
+use ferrolb_proto::conflict::{Candidate, Claim, Liveness, Member};
 use ferrolb_proto::decode::{Decoded, decode};
 use ferrolb_proto::ethernet::{EtherType, Header, MacAddr};
 use ferrolb_proto::ndp::{self, Message, NeighborSolicitation, multicast_mac, solicited_node};
@@ -26,7 +28,8 @@ const V6: &str = "fd00:9::1:200";
 /// A node with links, and a neighbour on the first of them.
 struct Bench {
     layer2: Layer2,
-    owned: watch::Sender<OwnedAddresses>,
+    orders: watch::Sender<Option<Orders>>,
+    standings: watch::Receiver<Standings>,
     links: watch::Receiver<Links>,
     readiness: Readiness,
     registry: Registry,
@@ -56,11 +59,17 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn owning(addresses: &[(&str, Interfaces)]) -> OwnedAddresses {
-    addresses.iter().map(|(ip, interfaces)| (address(ip), interfaces.clone())).collect()
+/// Whatever the peer is, this node is to claim these addresses.
+fn owning(addresses: &[(&str, Interfaces)]) -> LinkClaims {
+    let candidate = |node: &str| Candidate { node: node.into(), preference: 0 };
+    let candidates = vec![candidate("here"), candidate("there")];
+    let claim = Arc::new(Claim { candidates, turn: Some(0), preempt: false });
+    let claim =
+        |interfaces: &Interfaces| LinkClaim { claim: Arc::clone(&claim), interfaces: interfaces.clone() };
+    addresses.iter().map(|(ip, interfaces)| (address(ip), claim(interfaces))).collect()
 }
 
-fn both() -> OwnedAddresses {
+fn both() -> LinkClaims {
     owning(&[(V4, Interfaces::All), (V6, Interfaces::All)])
 }
 
@@ -89,14 +98,31 @@ impl Bench {
             ndp: NdpSocket::open(index("peer0")).unwrap(),
             link_local,
         };
-        let (owned, receiver) = watch::channel(OwnedAddresses::new());
+        let (orders, receiver) = watch::channel(None);
+        let (see, standings) = watch::channel(Standings::default());
         let registry = Registry::new();
         let metrics = Arc::new(Metrics::register(&registry).unwrap());
         let readiness = Readiness::default();
         let open = readiness.condition("layer 2 sockets");
-        let layer2 = Layer2::start(links.clone(), receiver, metrics, open);
+        let layer2 = Layer2::start(links.clone(), receiver, see, metrics, open);
         tokio::time::timeout(PATIENCE, readiness.wait()).await.expect("sockets open");
-        Self { layer2, owned, links, readiness, registry, peer }
+        Self { layer2, orders, standings, links, readiness, registry, peer }
+    }
+
+    /// The peer is a living speaker, too.
+    fn plan(&self, claims: LinkClaims) {
+        self.plan_with(Some(PEER), claims);
+    }
+
+    fn plan_with(&self, peer: Option<MacAddr>, claims: LinkClaims) {
+        let member = |mac: Option<MacAddr>| Member {
+            liveness: Liveness::Alive,
+            life: 1,
+            links: Some(mac.into_iter().map(|mac| (mac, true)).collect()),
+        };
+        let members = BTreeMap::from([("here".into(), member(Some(LAN))), ("there".into(), member(peer))]);
+        let members = Arc::new(Members::new("here".into(), members));
+        self.orders.send_replace(Some(Orders { members, claims, hold: false }));
     }
 
     fn metric(&self, line: &str) -> bool {
@@ -203,7 +229,7 @@ impl Peer {
 fn questions_are_answered_for_owned_addresses_only() {
     in_own_network(|| async {
         let bench = Bench::new().await;
-        bench.owned.send_replace(both());
+        bench.plan(both());
         for ip in [V4, V6] {
             assert_eq!(bench.peer.hear_announcement(ip).await, LAN);
             bench.peer.ask(ip);
@@ -218,7 +244,7 @@ fn questions_are_answered_for_owned_addresses_only() {
         .await;
         assert!(bench.metric(&format!("metallb_layer2_gratuitous_sent{{ip=\"{V4}\"}} ")));
 
-        bench.owned.send_replace(owning(&[("10.9.0.201", Interfaces::All)]));
+        bench.plan(owning(&[("10.9.0.201", Interfaces::All)]));
         bench.peer.hear_announcement("10.9.0.201").await;
         bench.peer.is_silent_about(V4, "10.9.0.201").await;
         assert!(!bench.metric(V4), "series go with the address");
@@ -232,15 +258,15 @@ fn groups_are_joined_for_ipv6_addresses_and_left_again() {
         let memberships = || ip("maddr show dev lan0");
         let (group, mac) = ("ff02::1:ff01:200", "33:33:ff:01:02:00");
         assert!(!memberships().contains(group));
-        bench.owned.send_replace(both());
+        bench.plan(both());
         until("join", || memberships().contains(group) && memberships().contains(mac)).await;
         // More than one socket can hold.
-        let many: OwnedAddresses =
-            (1..=300).map(|n| (address(&format!("fd00:9::{n:x}")), Interfaces::All)).collect();
-        bench.owned.send_replace(many);
+        let many: Vec<String> = (1..=300).map(|n| format!("fd00:9::{n:x}")).collect();
+        let many: Vec<(&str, Interfaces)> = many.iter().map(|ip| (ip.as_str(), Interfaces::All)).collect();
+        bench.plan(owning(&many));
         until("many", || memberships().matches("ff02::1:ff00:").count() >= 300).await;
         assert!(!memberships().contains(group));
-        bench.owned.send_replace(OwnedAddresses::new());
+        bench.plan(LinkClaims::new());
         until("leave", || memberships().matches("ff02::1:ff00:").count() < 3).await;
     });
 }
@@ -253,7 +279,7 @@ fn an_address_is_announced_on_its_interfaces_only() {
         let up = |links: &Links| links.by_index.values().filter(|link| link.connected).count() == 2;
         tokio::time::timeout(PATIENCE, bench.links.wait_for(up)).await.expect("lan1 comes up").unwrap();
         let only = |name: &str| Interfaces::Named(BTreeSet::from([name.to_owned()]));
-        bench.owned.send_replace(owning(&[(V4, only("lan1")), ("10.9.0.201", only("lan0"))]));
+        bench.plan(owning(&[(V4, only("lan1")), ("10.9.0.201", only("lan0"))]));
         bench.peer.hear_announcement("10.9.0.201").await;
         bench.peer.is_silent_about(V4, "10.9.0.201").await;
     });
@@ -263,7 +289,7 @@ fn an_address_is_announced_on_its_interfaces_only() {
 fn a_link_that_comes_back_is_announced_again() {
     in_own_network(|| async {
         let mut bench = Bench::new().await;
-        bench.owned.send_replace(both());
+        bench.plan(both());
         bench.peer.hear_announcement(V4).await;
         let connected =
             |wanted: bool| move |links: &Links| links.by_index.values().any(|link| link.connected) == wanted;
@@ -291,7 +317,7 @@ fn a_link_that_comes_back_is_announced_again() {
 fn a_link_that_is_replaced_is_served_again() {
     in_own_network(|| async {
         let bench = Bench::new().await;
-        bench.owned.send_replace(both());
+        bench.plan(both());
         bench.peer.hear_announcement(V4).await;
         ip("link del lan0");
         veth(0);
@@ -307,7 +333,7 @@ fn a_link_that_is_replaced_is_served_again() {
 fn a_changed_mac_is_announced() {
     in_own_network(|| async {
         let bench = Bench::new().await;
-        bench.owned.send_replace(owning(&[(V4, Interfaces::All)]));
+        bench.plan(owning(&[(V4, Interfaces::All)]));
         assert_eq!(bench.peer.hear_announcement(V4).await, LAN);
         ip("link set lan0 address 02:00:00:00:00:77");
         let new = MacAddr::new([2, 0, 0, 0, 0, 0x77]);
@@ -322,7 +348,7 @@ fn a_changed_mac_is_announced() {
 fn whoever_ends_answers_until_another_announces() {
     in_own_network(|| async {
         let bench = Bench::new().await;
-        bench.owned.send_replace(both());
+        bench.plan(both());
         bench.peer.hear_announcement(V4).await;
         bench.peer.hear_announcement(V6).await;
         let ending = tokio::spawn(bench.layer2.hand_over(PATIENCE));
@@ -343,10 +369,44 @@ fn whoever_ends_answers_until_another_announces() {
 }
 
 #[test]
+fn a_stranger_that_has_an_address_is_not_fought_and_replaced_when_it_leaves() {
+    in_own_network(|| async {
+        let mut bench = Bench::new().await;
+        // The peer is no speaker, and has the address.
+        ip(&format!("addr add {V4}/24 dev peer0"));
+        bench.plan_with(None, both());
+        let conflict =
+            |standings: &Standings| standings.wire().get(&address(V4)) == Some(&Seen::Conflict(PEER));
+        let seen = tokio::time::timeout(PATIENCE, bench.standings.wait_for(conflict)).await;
+        seen.expect("the conflict is seen").unwrap();
+        assert_eq!(bench.peer.hear_announcement(V6).await, LAN, "the other address is announced");
+        ip(&format!("addr del {V4}/24 dev peer0"));
+        let left = std::time::Instant::now();
+        assert_eq!(bench.peer.hear_announcement(V4).await, LAN);
+        assert!(left.elapsed() < PATIENCE / 2);
+    });
+}
+
+#[test]
+fn an_owner_falls_silent_for_a_better_one_and_takes_the_address_when_that_is_gone() {
+    in_own_network(|| async {
+        let mut bench = Bench::new().await;
+        ip(&format!("addr add {V4}/24 dev peer0"));
+        bench.plan(both());
+        let elsewhere = Some(Seen::Elsewhere(Some("there".to_owned())));
+        let theirs = |standings: &Standings| standings.wire().get(&address(V4)).cloned() == elsewhere;
+        let seen = tokio::time::timeout(PATIENCE, bench.standings.wait_for(theirs)).await;
+        seen.expect("the living member stays the owner").unwrap();
+        ip(&format!("addr del {V4}/24 dev peer0"));
+        assert_eq!(bench.peer.hear_announcement(V4).await, LAN, "an heir looks after it now and then");
+    });
+}
+
+#[test]
 fn whoever_ends_does_not_wait_for_ever() {
     in_own_network(|| async {
         let bench = Bench::new().await;
-        bench.owned.send_replace(both());
+        bench.plan(both());
         bench.peer.hear_announcement(V4).await;
         tokio::time::timeout(PATIENCE, bench.layer2.hand_over(Duration::from_millis(50)))
             .await
@@ -386,7 +446,7 @@ fn a_real_neighbour_resolves_the_addresses() {
         });
         let thread = told.recv().unwrap().unwrap();
         let bench = Bench::new().await;
-        bench.owned.send_replace(both());
+        bench.plan(both());
         bench.peer.hear_announcement(V6).await;
         ip(&format!("link set peer0 netns {thread}"));
         heard.send(()).unwrap();

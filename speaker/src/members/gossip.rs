@@ -4,7 +4,7 @@
 //! Packet(bytes) ──┐                     ┌─> Send { to, packet }
 //! Peers(..) ──────┼─> Gossip ────poll───┤
 //! Leave ──────────┤   foca + timers     └─> Event(Liveness | Malformed)
-//! handle_timeout ─┘   members(): the view
+//! handle_timeout ─┘   living(): the view
 //! ```
 //!
 //! The SWIM protocol itself is the library's. Here is what it leaves to its user:
@@ -13,18 +13,19 @@
 //! - Suspicion is not told by the library: the view is compared after every call.
 //! - A suspicion that was refuted is not acted on when its timer fires (the library would tell the
 //!   living member that it is down).
-//! - Whether the view can be trusted yet: [`Members::settled`].
+//! - Whether the view can be trusted yet: [`Living::settled`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::num::{NonZeroU8, NonZeroUsize};
 use std::time::{Duration, Instant};
 
+use ferrolb_proto::conflict::Liveness;
 use foca::{Foca, NoCustomBroadcast, PeriodicParams, PostcardCodec, State, Timer};
 use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 
-use super::{Liveness, Members};
+use super::peers::Peers;
 
 /// How often peers that are no members are greeted.
 const GREETING: Duration = Duration::from_secs(1);
@@ -68,13 +69,26 @@ impl foca::Identity for Identity {
     }
 }
 
-/// The other speakers, as the API server knows them.
+/// What the gossip says of all speakers, this one among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Peers {
-    /// All that may be reached.
-    pub(crate) known: BTreeSet<SocketAddr>,
-    /// Those that are said to run.
-    pub(crate) running: BTreeSet<SocketAddr>,
+pub(crate) struct Living {
+    /// Whether enough was heard to act on: a speaker that has just started must not take for dead whom
+    /// it has not met yet. Once true, always true.
+    pub(crate) settled: bool,
+    /// By name of the Node.
+    pub(crate) nodes: BTreeMap<String, Liveness>,
+    /// Which life of a node that is.
+    pub(crate) lives: BTreeMap<String, u64>,
+    /// Where it is reached; this node is not among them.
+    pub(crate) addresses: BTreeMap<String, SocketAddr>,
+}
+
+impl Living {
+    /// Nodes whose speaker is not known to be dead.
+    pub(crate) fn living(&self) -> impl Iterator<Item = &str> {
+        let living = self.nodes.iter().filter(|(_, liveness)| **liveness <= Liveness::Suspect);
+        living.map(|(node, _)| node.as_str())
+    }
 }
 
 /// What happened.
@@ -119,8 +133,7 @@ pub(crate) struct Gossip {
     leaving: Option<Farewell>,
     /// What the view was made of: order and state of the library's own list.
     seen: Vec<(SocketAddr, u64, State)>,
-    addresses: BTreeMap<String, SocketAddr>,
-    members: Members,
+    living: Living,
     outputs: VecDeque<Output>,
 }
 
@@ -133,8 +146,8 @@ struct Farewell {
 impl Gossip {
     /// A speaker that knows nobody yet.
     pub(crate) fn new(identity: Identity, random: StdRng) -> Self {
-        let members =
-            Members { settled: false, nodes: BTreeMap::from([(identity.node.clone(), Liveness::Alive)]) };
+        let nodes = BTreeMap::from([(identity.node.clone(), Liveness::Alive)]);
+        let living = Living { nodes, ..Living::default() };
         Self {
             swim: Foca::new(identity, config(), random, PostcardCodec),
             peers: Peers::default(),
@@ -144,15 +157,14 @@ impl Gossip {
             settle_at: None,
             leaving: None,
             seen: Vec::new(),
-            addresses: BTreeMap::new(),
-            members,
+            living,
             outputs: VecDeque::new(),
         }
     }
 
     /// The present view.
-    pub(crate) fn members(&self) -> &Members {
-        &self.members
+    pub(crate) fn living(&self) -> &Living {
+        &self.living
     }
 
     /// Whether goodbye was said as often as it is going to be.
@@ -212,7 +224,7 @@ impl Gossip {
             Some(farewell) => (farewell.left > 0).then_some(farewell.at),
             None => {
                 let timer = self.timers.keys().next().map(|&(at, _)| at);
-                let settle = self.settle_at.filter(|_| !self.members.settled);
+                let settle = self.settle_at.filter(|_| !self.living.settled);
                 [timer, self.greet_at, settle].into_iter().flatten().min()
             }
         }
@@ -249,12 +261,12 @@ impl Gossip {
     }
 
     fn settle(&mut self, now: Instant) {
-        if self.members.settled || self.settle_at.is_none() {
+        if self.living.settled || self.settle_at.is_none() {
             return;
         }
         let joined = self.swim.iter_members().any(|m| self.peers.running.contains(&m.id().address));
         let alone = self.peers.running.is_empty();
-        self.members.settled = joined || alone || self.settle_at.is_some_and(|at| at <= now);
+        self.living.settled = joined || alone || self.settle_at.is_some_and(|at| at <= now);
     }
 
     /// Calls the library and takes what it wants done.
@@ -289,27 +301,29 @@ impl Gossip {
         self.seen = list().map(short).collect();
         let own = &self.swim.identity().node;
         let mut nodes = BTreeMap::from([(own.clone(), Liveness::Alive)]);
-        let mut addresses = BTreeMap::new();
+        let (mut addresses, mut lives) = (BTreeMap::new(), BTreeMap::new());
         for member in list().filter(|member| member.id().node != *own) {
-            let Identity { node, address, .. } = member.id();
-            let liveness = Liveness::from(member.state());
+            let Identity { node, address, generation } = member.id();
+            let liveness = liveness(member.state());
             // A node that changed its address is known twice; what lives counts.
             let entry = nodes.entry(node.clone()).or_insert(liveness);
             if liveness <= *entry {
                 *entry = liveness;
                 addresses.insert(node.clone(), *address);
+                lives.insert(node.clone(), *generation);
             }
         }
-        self.addresses.extend(addresses);
+        self.living.addresses.extend(addresses);
+        self.living.lives = lives;
         for (node, &now) in &nodes {
-            let before = self.members.nodes.get(node).copied();
+            let before = self.living.nodes.get(node).copied();
             let unheard = before.is_none() && now == Liveness::Dead;
             if before != Some(now) && !unheard {
                 self.tell(node.clone(), before, now);
             }
         }
         let vanished: Vec<(String, Liveness)> = self
-            .members
+            .living
             .nodes
             .iter()
             .filter(|(node, before)| !nodes.contains_key(*node) && **before != Liveness::Dead)
@@ -318,24 +332,22 @@ impl Gossip {
         for (node, before) in vanished {
             self.tell(node, Some(before), Liveness::Dead);
         }
-        self.addresses.retain(|node, _| nodes.contains_key(node));
-        self.members.nodes = nodes;
+        self.living.addresses.retain(|node, _| nodes.contains_key(node));
+        self.living.nodes = nodes;
     }
 
     fn tell(&mut self, node: String, before: Option<Liveness>, now: Liveness) {
-        if let Some(&address) = self.addresses.get(&node) {
+        if let Some(&address) = self.living.addresses.get(&node) {
             self.outputs.push_back(Output::Event(Event::Liveness { node, address, before, now }));
         }
     }
 }
 
-impl From<State> for Liveness {
-    fn from(state: State) -> Self {
-        match state {
-            State::Alive => Self::Alive,
-            State::Suspect => Self::Suspect,
-            State::Down => Self::Dead,
-        }
+fn liveness(state: State) -> Liveness {
+    match state {
+        State::Alive => Liveness::Alive,
+        State::Suspect => Liveness::Suspect,
+        State::Down => Liveness::Dead,
     }
 }
 

@@ -45,13 +45,22 @@ fn peers_are_the_other_speakers_of_the_same_family() {
 
 #[test]
 fn the_suspect_live_and_the_dead_do_not() {
+    let member = |node: &str, liveness| (node.to_owned(), Member { liveness, life: 1, links: None });
     let members = Members {
         settled: true,
         nodes: BTreeMap::from([
-            ("a".to_owned(), Liveness::Alive),
-            ("b".to_owned(), Liveness::Dead),
-            ("c".to_owned(), Liveness::Suspect),
+            member("a", Liveness::Alive),
+            member("b", Liveness::Dead),
+            member("c", Liveness::Suspect),
+            member("d", Liveness::Left),
         ]),
     };
     assert!(members.living().eq(["a", "c"]));
+}
+
+#[test]
+fn a_port_in_use_is_named_with_its_flag() {
+    let error = StartError::PortInUse { address: "10.0.0.1:7946".parse().unwrap() };
+    let text = error.to_string();
+    assert!(text.contains("7946") && text.contains("--ml-bindport"), "{text}");
 }

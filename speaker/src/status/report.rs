@@ -1,11 +1,11 @@
 //! What there is to say, made from a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use ferrolb_api::v1beta1::{ServiceBGPStatusStatus, ServiceL2StatusStatus};
 use ferrolb_core::config::Diagnostic;
-use ferrolb_core::planner::{ServicePlan, Withheld};
+use ferrolb_core::planner::ownership::rank;
+use ferrolb_core::planner::{Election, Event, Protocol, ServicePlan, Withheld};
 use ferrolb_core::service::ServiceKey;
 use ferrolb_core::status::{service_bgp_status, service_l2_status};
 
@@ -31,31 +31,62 @@ pub struct ServiceReport {
     pub layer2: Option<ServiceL2StatusStatus>,
     /// To whom it is announced by BGP, if to anybody.
     pub bgp: Option<ServiceBGPStatusStatus>,
-    /// Addresses that should be announced from here but cannot be.
-    pub failed: BTreeSet<IpAddr>,
+    /// What this node is to record, as long as it holds.
+    pub events: BTreeSet<Event>,
 }
 
 impl Report {
     /// Of a plan and what it was made of.
     pub fn new(plan: &Plan, diagnostics: &[Diagnostic], world: &World) -> Self {
-        let services = plan.services.iter().filter_map(|(key, plan)| {
-            let layer2 = service_l2_status(plan, &world.this_node);
-            let bgp = service_bgp_status(plan, &world.this_node);
-            let failed = failed(plan);
+        let services = plan.services.iter().filter_map(|(key, it)| {
+            let layer2 = service_l2_status(it, &world.this_node);
+            let bgp = service_bgp_status(it, &world.this_node);
+            let events = events(it, plan, world);
             let uid = || world.services.get(key).map(|service| service.uid.clone()).unwrap_or_default();
-            let anything = layer2.is_some() || bgp.is_some() || !failed.is_empty();
-            anything.then(|| (key.clone(), ServiceReport { uid: uid(), layer2, bgp, failed }))
+            let anything = layer2.is_some() || bgp.is_some() || !events.is_empty();
+            anything.then(|| (key.clone(), ServiceReport { uid: uid(), layer2, bgp, events }))
         });
+        let living = world.members.iter().filter(|(_, member)| member.alive).map(|(node, _)| node.clone());
         Self {
             diagnostics: diagnostics.to_vec(),
             services: world.settled.then(|| services.collect()),
-            living: world.members.clone(),
+            living: living.collect(),
         }
     }
 }
 
-fn failed(plan: &ServicePlan) -> BTreeSet<IpAddr> {
-    let addresses = plan.layer2.iter().flat_map(|plan| plan.addresses.iter());
-    let failed = addresses.filter(|(_, plan)| matches!(plan.decision, Err(Withheld::NoInterface { .. })));
-    failed.map(|(address, _)| *address).collect()
+/// What this node has to say of a Service. What concerns all nodes is said by one of them.
+fn events(service: &ServicePlan, plan: &Plan, world: &World) -> BTreeSet<Event> {
+    let node = || world.this_node.clone();
+    let mut events = BTreeSet::new();
+    for protocol in [Protocol::Layer2, Protocol::Bgp] {
+        if !service.announced_by(protocol).is_empty() {
+            events.insert(Event::NodeAssigned { node: node(), protocol });
+        }
+    }
+    for (address, it) in service.layer2.iter().flat_map(|plan| &plan.addresses) {
+        let election = plan.elections.get(address);
+        let speaks = |of: &mut dyn Iterator<Item = &String>| {
+            let living = of.filter(|node| world.members.get(*node).is_some_and(|it| it.alive));
+            rank(*address, living.map(|node| (node.as_str(), 0))).first().map(|(node, _)| *node)
+                == Some(world.this_node.as_str())
+        };
+        if let Err(Withheld::AddressConflict { mac }) = &it.decision
+            && election.is_some_and(|it| speaks(&mut it.candidates.iter().map(|(node, _)| node)))
+        {
+            events.insert(Event::AddressConflict { address: *address, mac: *mac });
+        }
+        let Some(Election { withheld, candidates, .. }) = election else { continue };
+        if !candidates.is_empty() {
+            continue;
+        }
+        let without = |it: &(&String, &Withheld)| matches!(it.1, Withheld::NoInterface { .. });
+        let lacking: Vec<&String> = withheld.iter().filter(without).map(|(node, _)| node).collect();
+        if speaks(&mut lacking.iter().copied()) {
+            events.insert(Event::AnnounceFailed { node: node(), address: *address });
+        } else if lacking.is_empty() && speaks(&mut world.members.keys()) {
+            events.insert(Event::NoEligibleNodes { address: *address, withheld: withheld.clone() });
+        }
+    }
+    events
 }

@@ -1,6 +1,7 @@
 //! The writer against a scripted API server.
 
 use ferrolb_api::v1beta1::{ServiceL2InterfaceStatus, ServiceL2StatusStatus};
+use ferrolb_core::planner::Protocol;
 use ferrolb_core::resources::Resources;
 use ferrolb_core::testing::pool;
 use ferrolb_runtime::Readiness;
@@ -30,11 +31,12 @@ fn announcing(interface: &str) -> Report {
         service_namespace: Some("default".to_owned()),
         interfaces: vec![ServiceL2InterfaceStatus { name: Some(interface.to_owned()) }],
     };
+    let event = Event::NodeAssigned { node: "node-1".to_owned(), protocol: Protocol::Layer2 };
     let service = ServiceReport {
         uid: "service-uid".to_owned(),
         layer2: Some(status),
         bgp: None,
-        failed: BTreeSet::new(),
+        events: BTreeSet::from([event]),
     };
     Report {
         diagnostics: Vec::new(),
@@ -45,6 +47,12 @@ fn announcing(interface: &str) -> Report {
 
 fn silent() -> Report {
     Report { services: Some(BTreeMap::new()), ..announcing("") }
+}
+
+fn telling(event: Event) -> Report {
+    let events = BTreeSet::from([event]);
+    let service = ServiceReport { uid: "service-uid".to_owned(), layer2: None, bgp: None, events };
+    Report { services: Some(BTreeMap::from([(key(), service)])), ..silent() }
 }
 
 impl Bench {
@@ -195,9 +203,9 @@ async fn a_wrong_configuration_is_named_and_cleared() {
 #[tokio::test]
 async fn an_address_without_its_interface_is_a_warning() {
     let bench = Bench::new().await;
-    let failed = BTreeSet::from(["192.168.10.200".parse().unwrap()]);
-    let service = ServiceReport { uid: "service-uid".to_owned(), layer2: None, bgp: None, failed };
-    bench.say(Report { services: Some(BTreeMap::from([(key(), service)])), ..silent() });
+    let failed =
+        Event::AnnounceFailed { node: "node-1".to_owned(), address: "192.168.10.200".parse().unwrap() };
+    bench.say(telling(failed));
     until("event", || !bench.server.list("events").is_empty()).await;
     let event = &bench.server.list("events")[0];
     assert_eq!((&event["type"], &event["reason"]), (&json!("Warning"), &json!("announceFailed")));
@@ -206,6 +214,24 @@ async fn an_address_without_its_interface_is_a_warning() {
     assert_eq!(event["message"], message);
     bench.is_at_rest().await;
     assert!(bench.statuses().is_empty());
+}
+
+#[tokio::test]
+async fn a_conflict_is_told_once_with_the_mac_and_again_when_it_is_another() {
+    let bench = Bench::new().await;
+    let conflict = |last: u8| {
+        let mac = [2, 0, 0, 0, 0, last].into();
+        telling(Event::AddressConflict { address: "192.168.10.200".parse().unwrap(), mac })
+    };
+    for (last, count) in [(9, 1), (9, 1), (8, 2)] {
+        bench.say(conflict(last));
+        until("event", || bench.server.list("events").len() == count).await;
+        bench.is_at_rest().await;
+    }
+    let events = bench.server.list("events");
+    assert!(events.iter().all(|it| it["reason"] == "AddressConflict" && it["type"] == "Warning"));
+    let told = |mac: &str| events.iter().any(|it| it["message"].as_str().unwrap().contains(mac));
+    assert!(told("02:00:00:00:00:09") && told("02:00:00:00:00:08"), "{events:?}");
 }
 
 #[tokio::test]

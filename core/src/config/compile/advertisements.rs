@@ -33,8 +33,8 @@ impl Compiling<'_> {
         let resources = self.resources;
         let advertisements =
             self.by_age(Kind::BgpAdvertisement, &resources.bgp_advertisements, |it| &it.metadata);
-        let mut in_force: Vec<(BgpAdvertisement, Concern)> = Vec::new();
-        for (order, (name, object)) in advertisements.into_iter().enumerate() {
+        let mut in_force: Vec<Usable> = Vec::new();
+        for (name, object) in advertisements {
             let (parsed, mut common, mut own) = bgp_advertisements::parse(object);
             let pools = parsed.selection.pools(&mut self.pools, &mut common);
             let nodes = parsed.selection.nodes(&mut self.nodes, &mut common);
@@ -46,7 +46,7 @@ impl Compiling<'_> {
                     ("spec.peers".to_owned(), BgpAdvertisementProblem::UnknownPeer(peer.clone()))
                 }),
             );
-            let mut advertisement = parsed.resolve(name, order, (pools, nodes), aliases, &mut own);
+            let mut advertisement = parsed.resolve(name, (pools, nodes), aliases, &mut own);
             let reference = ObjectRef::new(Kind::BgpAdvertisement, name);
             let common_message =
                 |problem| Message::Advertisement { advertisement: reference.clone(), problem };
@@ -59,11 +59,12 @@ impl Compiling<'_> {
             let (pools, too_specific) = self.that_fit(&advertisement);
             advertisement.pools = pools;
             self.report(&reference, &concern, too_specific, message);
-            in_force.push((advertisement, concern));
+            in_force.push(Usable { advertisement, concern, left_out: false });
         }
-        self.preference_clashes(&in_force);
-        let named = in_force.into_iter().map(|(it, _)| (it.name.clone(), it));
-        self.compiled.config.bgp_advertisements = named.collect();
+        let clashes = self.preference_clashes(&in_force);
+        self.without_clashes(&mut in_force, clashes);
+        let in_force = in_force.into_iter().filter(|it| !it.left_out).map(|it| it.advertisement);
+        self.compiled.config.bgp_advertisements = in_force.map(|it| (it.name.clone(), it)).collect();
     }
 
     /// The ranges of a pool, in force or not, with their entries.
@@ -102,85 +103,100 @@ impl Compiling<'_> {
         (Arc::new(fitting), findings)
     }
 
-    /// Reports advertisements that give one prefix different preferences, towards one peer from one node.
-    /// Advertisements with one and the same set of pools are looked at together, so that the number of
-    /// pools does not count for each of them.
-    fn preference_clashes(&mut self, advertisements: &[(BgpAdvertisement, Concern)]) {
-        let candidates: Vec<&(BgpAdvertisement, Concern)> =
-            advertisements.iter().filter(|(it, _)| it.services.is_empty()).collect();
-        let preferences: BTreeSet<u32> = candidates.iter().map(|(it, _)| it.local_preference).collect();
+    /// Pairs of advertisements that give one prefix different preferences, towards one peer from one node: the
+    /// later and the earlier one, by place, with a pool of both. Only those that have a peer in common are
+    /// looked at.
+    fn preference_clashes(&self, advertisements: &[Usable]) -> BTreeMap<(usize, usize), String> {
+        let candidates: Vec<(usize, &BgpAdvertisement)> = advertisements
+            .iter()
+            .enumerate()
+            .map(|(place, it)| (place, &it.advertisement))
+            .filter(|(_, it)| it.services.is_empty())
+            .collect();
+        let preferences: BTreeSet<u32> = candidates.iter().map(|(_, it)| it.local_preference).collect();
+        let mut clashes = BTreeMap::new();
         if preferences.len() < 2 {
-            return;
+            return clashes;
         }
-        let mut groups: Vec<(&Names, Vec<&(BgpAdvertisement, Concern)>)> = Vec::new();
-        let mut known: BTreeMap<*const BTreeSet<String>, usize> = BTreeMap::new();
-        for candidate in candidates {
-            let pools = &candidate.0.pools;
-            let index = *known.entry(Arc::as_ptr(pools)).or_insert(groups.len());
-            match groups.get_mut(index) {
-                Some((_, group)) => group.push(candidate),
-                None => groups.push((pools, vec![candidate])),
+        let mut compare = |earlier: &(usize, &BgpAdvertisement), later: &(usize, &BgpAdvertisement)| {
+            let pair = (later.0, earlier.0);
+            if !clashes.contains_key(&pair)
+                && let Some(pool) = self.clash(earlier.1, later.1)
+            {
+                clashes.insert(pair, pool.to_owned());
             }
-        }
-        let mut of_pool: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (index, (pools, _)) in groups.iter().enumerate() {
-            for pool in pools.iter() {
-                of_pool.entry(pool).or_default().push(index);
-            }
-        }
-        // Pairs of groups with a pool in common, for each family of its addresses.
-        let mut pairs: BTreeMap<(usize, usize, Family), &str> = BTreeMap::new();
-        for (pool, indexes) in &of_pool {
-            let families: BTreeSet<Family> = self.ranges(pool).map(|(_, range)| range.family()).collect();
-            for (place, first) in indexes.iter().enumerate() {
-                for second in indexes.iter().skip(place) {
-                    for family in &families {
-                        pairs.entry((*first, *second, *family)).or_insert(pool);
+        };
+        let mut of_peer: BTreeMap<&str, Vec<&(usize, &BgpAdvertisement)>> = BTreeMap::new();
+        for (index, candidate) in candidates.iter().enumerate() {
+            match &candidate.1.peers {
+                None => {
+                    let (before, after) = candidates.split_at(index);
+                    before.iter().for_each(|earlier| compare(earlier, candidate));
+                    after.iter().skip(1).for_each(|later| compare(candidate, later));
+                }
+                Some(peers) => {
+                    for peer in peers {
+                        let others = of_peer.entry(peer).or_default();
+                        others.iter().for_each(|earlier| compare(earlier, candidate));
+                        others.push(candidate);
                     }
                 }
             }
         }
-        let mut clashes = BTreeMap::new();
-        for ((first, second, family), pool) in pairs {
-            let group =
-                |index: usize| groups.get(index).map(|(_, group)| group.as_slice()).unwrap_or_default();
-            for a in group(first) {
-                for b in group(second).iter().filter(|b| clash(&a.0, &b.0, family)) {
-                    let (earlier, later) = if a.0.order < b.0.order { (a, b) } else { (b, a) };
-                    clashes.entry((later.0.order, earlier.0.order)).or_insert((later, earlier, pool));
-                }
-            }
+        clashes
+    }
+
+    /// A pool that both announce as the same prefixes, differently, from one node.
+    fn clash<'p>(&self, a: &'p BgpAdvertisement, b: &'p BgpAdvertisement) -> Option<&'p str> {
+        let same_length = |family| a.aggregation_length_of(family) == b.aggregation_length_of(family);
+        let (v4, v6) = (same_length(Family::V4), same_length(Family::V6));
+        let same_nodes = || Arc::ptr_eq(&a.nodes, &b.nodes) || !a.nodes.is_disjoint(&b.nodes);
+        if a.local_preference == b.local_preference || !(v4 || v6) || !same_nodes() {
+            return None;
         }
-        for ((_, _), (later, earlier, pool)) in clashes {
+        let (few, many) = if a.pools.len() <= b.pools.len() { (a, b) } else { (b, a) };
+        let mut common = few.pools.iter().filter(|pool| many.pools.contains(*pool));
+        let of_family = |family| if family == Family::V4 { v4 } else { v6 };
+        let clashing = common.find(|pool| self.ranges(pool).any(|(_, range)| of_family(range.family())));
+        clashing.map(String::as_str)
+    }
+
+    /// Reports clashes, and takes from the later one the nodes that have both.
+    fn without_clashes(&mut self, advertisements: &mut [Usable], clashes: BTreeMap<(usize, usize), String>) {
+        for ((later, earlier), pool) in clashes {
+            let Some((before, rest)) = advertisements.split_at_mut_checked(later) else { continue };
+            let (Some(earlier), Some(later)) = (before.get(earlier), rest.first_mut()) else { continue };
+            let (of_earlier, of_later) = (&earlier.advertisement, &mut later.advertisement);
+            let shared: BTreeSet<String> = of_later.nodes.intersection(&of_earlier.nodes).cloned().collect();
+            let nodes_known = !self.nodes.is_empty();
+            // It may have lost those nodes to another one by now, or be left out itself.
+            if earlier.left_out || (nodes_known && shared.is_empty()) {
+                continue;
+            }
+            let remaining: BTreeSet<String> = of_later.nodes.difference(&shared).cloned().collect();
+            later.left_out |= remaining.is_empty();
+            of_later.nodes = Arc::new(remaining);
             let problem = BgpAdvertisementProblem::LocalPreferenceClash {
-                preference: later.0.local_preference,
-                earlier: earlier.0.local_preference,
-                earlier_advertisement: earlier.0.name.clone(),
-                pool: pool.to_owned(),
+                preference: of_later.local_preference,
+                earlier: of_earlier.local_preference,
+                earlier_advertisement: of_earlier.name.clone(),
+                pool,
             };
-            let nodes = match (&later.1, &earlier.1) {
-                (Some(a), Some(b)) => Some(Arc::new(a.intersection(b).cloned().collect())),
-                (Some(nodes), None) | (None, Some(nodes)) => Some(Arc::clone(nodes)),
-                (None, None) => None,
-            };
-            let advertisement = later.0.name.clone();
+            let everywhere = later.concern.is_none() && earlier.concern.is_none();
+            let advertisement = of_later.name.clone();
             self.compiled.diagnostics.push(Diagnostic {
                 object: ObjectRef::new(Kind::BgpAdvertisement, &advertisement),
                 field: "spec.localPref".to_owned(),
                 message: Message::BgpAdvertisement { advertisement, problem },
-                nodes,
+                nodes: (!everywhere).then(|| Arc::new(shared)),
             });
         }
     }
 }
 
-/// Whether both announce the same prefixes of a family, differently, towards one peer from one node.
-fn clash(a: &BgpAdvertisement, b: &BgpAdvertisement, family: Family) -> bool {
-    a.local_preference != b.local_preference
-        && a.aggregation_length_of(family) == b.aggregation_length_of(family)
-        && match (&a.peers, &b.peers) {
-            (Some(a), Some(b)) => !a.is_disjoint(b),
-            _ => true,
-        }
-        && (Arc::ptr_eq(&a.nodes, &b.nodes) || !a.nodes.is_disjoint(&b.nodes))
+/// An advertisement that is right in itself.
+struct Usable {
+    advertisement: BgpAdvertisement,
+    concern: Concern,
+    left_out: bool,
 }

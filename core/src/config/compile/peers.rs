@@ -51,8 +51,7 @@ impl Compiling<'_> {
             let bfd =
                 bfd.and_then(|profile| self.bfd_profile(profile, peer.as_ref(), profiles, &mut findings));
             let password = self.password(object, &mut findings);
-            let problem = PeerProblem::NotAnnounced;
-            findings.push(("spec".to_owned(), problem));
+            findings.extend(not_yet(&peer, &references.bfd_profile));
             let reference = ObjectRef::new(Kind::BgpPeer, name);
             let message = |problem| Message::Peer { peer: name.clone(), problem };
             let left_out = self.report(&reference, &concern, findings, message);
@@ -151,6 +150,14 @@ impl Compiling<'_> {
         };
         password.map_err(|problem| findings.push(("spec.passwordSecret".to_owned(), problem))).ok()
     }
+}
+
+/// What the speakers do not do yet.
+fn not_yet(peer: &Option<Peer>, bfd_profile: &Option<String>) -> Findings {
+    let by_interface = peer.as_ref().is_some_and(|it| matches!(it.neighbor, Neighbor::Interface(_)));
+    let interface = ("spec.interface".to_owned(), PeerProblem::InterfaceNotUsed);
+    let bfd = ("spec.bfdProfile".to_owned(), PeerProblem::BfdNotRun);
+    [by_interface.then_some(interface), bfd_profile.is_some().then_some(bfd)].into_iter().flatten().collect()
 }
 
 /// Files may have the text itself.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use ferrolb_api::v1beta1::IPAddressPool;
 use ipnet::IpNet;
 
 use super::Compiling;
+use crate::config::ByAddress;
 use crate::config::diagnostic::{Kind, Message, ObjectRef, PoolProblem};
-use crate::config::pools::{self, LeftOutPool, Pool};
+use crate::config::pools::{self, LeftOutPool, Parsed};
 use crate::config::ranges::{Family, IpRange, to_number};
 use crate::config::selectors::Finding;
 use crate::resources::Resources;
@@ -16,57 +17,86 @@ use crate::resources::Resources;
 impl Compiling<'_> {
     pub(super) fn address_pools(&mut self) {
         let cluster = Cluster::new(self.resources);
-        let pools = self.by_age(Kind::IpAddressPool, &self.resources.pools, |it| &it.metadata);
-        for (name, object) in pools {
-            let (pool, mut findings) = pools::parse(object, &self.resources.namespaces);
+        let in_order = self.by_age(Kind::IpAddressPool, &self.resources.pools, |it| &it.metadata);
+        let parsed: Vec<Parsed> = in_order
+            .into_iter()
+            .map(|(_, object)| pools::parse(object, &self.resources.namespaces))
+            .collect();
+        let disjoint = are_disjoint(&parsed);
+        let mut in_force = Vec::with_capacity(parsed.len());
+        let mut by_address = Vec::with_capacity(parsed.len());
+        for Parsed { pool, places, mut findings } in parsed {
             let unreadable = findings.iter().any(|(_, it)| matches!(it, PoolProblem::InvalidEntry(_)));
-            let claimed = claim(&pool, object, &self.compiled.config.by_address, &mut findings);
-            cluster.check(object, &mut findings);
-            let reference = ObjectRef::new(Kind::IpAddressPool, name);
-            let message = |problem| Message::Pool { pool: name.clone(), problem };
-            if self.report(&reference, &None, findings, message) {
+            let name: Arc<str> = pool.name.as_str().into();
+            let ranges = || places.iter().copied().zip(pool.ranges.iter().copied());
+            let mut claimed = ByAddress::new();
+            if !disjoint {
+                claimed = claim(&name, ranges(), &self.compiled.config.by_address, &mut findings);
+            }
+            cluster.check(ranges, &mut findings);
+            let message = |problem| Message::Pool { pool: (*name).to_owned(), problem };
+            let left_out = !findings.is_empty() && {
+                let reference = ObjectRef::new(Kind::IpAddressPool, &*name);
+                self.report(&reference, &None, findings, message)
+            };
+            if left_out {
                 let trace =
                     LeftOutPool { name: pool.name, ranges: pool.ranges, has_unreadable_entries: unreadable };
-                self.compiled.config.left_out.insert(name.clone(), trace);
+                self.compiled.config.left_out.insert(trace.name.clone(), trace);
+                continue;
+            }
+            if disjoint {
+                let ranges = pool.ranges.iter();
+                by_address.extend(ranges.map(|range| (key(range.first()), (*range, Arc::clone(&name)))));
             } else {
                 self.compiled.config.by_address.extend(claimed);
-                self.compiled.config.pools.insert(name.clone(), pool);
             }
+            in_force.push((pool.name.clone(), pool));
         }
+        // All at once: a sorted map is made faster from a list than one by one.
+        if disjoint {
+            self.compiled.config.by_address = by_address.into_iter().collect();
+        }
+        self.compiled.config.pools = in_force.into_iter().collect();
     }
 }
 
-type ByAddress = BTreeMap<(Family, u128), (IpRange, String)>;
+fn key(address: IpAddr) -> Key {
+    (Family::of(address), to_number(address))
+}
+
+/// Whether no two ranges of any pools share an address, which is the rule.
+fn are_disjoint(pools: &[Parsed]) -> bool {
+    let ranges = pools.iter().flat_map(|it| &it.pool.ranges);
+    let mut bounds: Vec<(Key, Key)> = ranges.map(|it| (key(it.first()), key(it.last()))).collect();
+    bounds.sort_unstable();
+    bounds.is_sorted_by(|(_, last), (next, _)| last < next)
+}
 
 /// The ranges of a pool, keyed by where they start. What overlaps, with the pools in force or within
 /// the pool itself, is reported, once for each entry.
 fn claim(
-    pool: &Pool,
-    object: &IPAddressPool,
+    pool: &Arc<str>,
+    ranges: impl Iterator<Item = (usize, IpRange)>,
     in_force: &ByAddress,
     findings: &mut Vec<Finding<PoolProblem>>,
 ) -> ByAddress {
     let mut own = ByAddress::new();
-    for (index, range) in readable(object) {
+    for (place, range) in ranges {
         let earlier = overlapping(in_force, &range).or_else(|| overlapping(&own, &range));
         if let Some((earlier_range, earlier_pool)) = earlier {
             let (cidr, earlier) = first_common(&range, earlier_range);
-            let problem = PoolProblem::Overlap { cidr, earlier, earlier_pool: earlier_pool.clone() };
-            findings.push((format!("spec.addresses[{index}]"), problem));
+            let problem = PoolProblem::Overlap { cidr, earlier, earlier_pool: (**earlier_pool).to_owned() };
+            findings.push((format!("spec.addresses[{place}]"), problem));
         } else {
-            own.insert((range.family(), to_number(range.first())), (range, pool.name.clone()));
+            own.insert(key(range.first()), (range, Arc::clone(pool)));
         }
     }
     own
 }
 
-/// The entries that can be read, with their places.
-fn readable(object: &IPAddressPool) -> impl Iterator<Item = (usize, IpRange)> {
-    object.spec.addresses.iter().enumerate().filter_map(|(index, entry)| Some((index, entry.parse().ok()?)))
-}
-
 /// The lowest range of `claimed` (whose ranges are disjoint) that shares an address with `range`.
-fn overlapping<'a>(claimed: &'a ByAddress, range: &IpRange) -> Option<&'a (IpRange, String)> {
+fn overlapping<'a>(claimed: &'a ByAddress, range: &IpRange) -> Option<&'a (IpRange, Arc<str>)> {
     let family = range.family();
     let (first, last) = (to_number(range.first()), to_number(range.last()));
     let before = claimed.range(..=(family, first)).next_back().map(|(_, it)| it);
@@ -85,6 +115,8 @@ fn first_common(a: &IpRange, b: &IpRange) -> (IpNet, IpNet) {
     (around(a), around(b))
 }
 
+type Key = (Family, u128);
+
 /// Addresses that the cluster itself uses, by where they start. Blocks of one kind are disjoint.
 struct Cluster<'a> {
     nodes: BTreeMap<(Family, u128), (IpAddr, &'a str)>,
@@ -94,7 +126,6 @@ struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     fn new(resources: &'a Resources) -> Self {
-        let key = |address: IpAddr| (Family::of(address), to_number(address));
         let mut cluster = Self { nodes: BTreeMap::new(), pods: BTreeMap::new(), services: BTreeMap::new() };
         for (name, node) in &resources.nodes {
             cluster.nodes.extend(node.addresses.iter().map(|it| (key(*it), (*it, name.as_str()))));
@@ -105,10 +136,13 @@ impl<'a> Cluster<'a> {
     }
 
     /// Reports what the pool overlaps with, the first of each kind.
-    fn check(&self, object: &IPAddressPool, findings: &mut Vec<Finding<PoolProblem>>) {
+    fn check<R: Iterator<Item = (usize, IpRange)>>(
+        &self,
+        ranges: impl Fn() -> R,
+        findings: &mut Vec<Finding<PoolProblem>>,
+    ) {
         let first = |find: &dyn Fn(&IpRange) -> Option<PoolProblem>| {
-            readable(object)
-                .find_map(|(index, range)| Some((format!("spec.addresses[{index}]"), find(&range)?)))
+            ranges().find_map(|(place, range)| Some((format!("spec.addresses[{place}]"), find(&range)?)))
         };
         findings.extend(first(&|range| {
             let (_, (address, node)) = self.nodes.range(bounds(range)).next()?;
@@ -125,8 +159,6 @@ impl<'a> Cluster<'a> {
         }));
     }
 }
-
-type Key = (Family, u128);
 
 fn bounds(range: &IpRange) -> std::ops::RangeInclusive<Key> {
     let family = range.family();

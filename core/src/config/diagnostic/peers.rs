@@ -119,8 +119,10 @@ pub enum PeerProblem {
     },
     /// `disableMP`
     DisableMp,
-    /// Nothing is announced by BGP yet.
-    NotAnnounced,
+    /// BFD is not run yet.
+    BfdNotRun,
+    /// Routers are not found by interface yet.
+    InterfaceNotUsed,
 }
 
 /// Longest password that TCP MD5 takes (Linux).
@@ -131,9 +133,11 @@ impl Problem for PeerProblem {
         match self {
             Self::SecretMissing { .. } | Self::BfdProfileMissing(_) | Self::NoNode => Severity::Unresolved,
             Self::DisableMp => Severity::Deprecated,
-            Self::LinkLocal(_) | Self::HoldTimeIsNone(_) | Self::EchoNotUsed(_) | Self::NotAnnounced => {
-                Severity::Doubtful
-            }
+            Self::LinkLocal(_)
+            | Self::HoldTimeIsNone(_)
+            | Self::EchoNotUsed(_)
+            | Self::BfdNotRun
+            | Self::InterfaceNotUsed => Severity::Doubtful,
             _ => Severity::Invalid,
         }
     }
@@ -185,7 +189,12 @@ impl Problem for PeerProblem {
                     "disable mp is deprecated and has no effect since it's the default behavior now",
                 );
             }
-            Self::NotAnnounced => return write!(f, "{of}: this version announces nothing by BGP yet"),
+            Self::BfdNotRun => {
+                return write!(f, "{of}: this version runs no BFD yet, the session goes without");
+            }
+            Self::InterfaceNotUsed => {
+                return write!(f, "{of}: this version opens no session by interface yet");
+            }
             _ => {}
         }
         write!(f, "parsing peer {peer} ")?;
@@ -244,7 +253,8 @@ impl Problem for PeerProblem {
                 Quoted(earlier)
             ),
             Self::DisableMp => "remove disableMP".into(),
-            Self::NotAnnounced => "announce by L2Advertisement meanwhile".into(),
+            Self::BfdNotRun => "choose a short holdTime meanwhile".into(),
+            Self::InterfaceNotUsed => "set peerAddress meanwhile".into(),
         }
     }
 }

@@ -124,12 +124,12 @@ impl World {
         self.until("time", time + Duration::from_secs(2), |world| world.now >= end);
     }
 
-    fn views(&self) -> Vec<Option<&Members>> {
-        self.nodes.iter().map(|node| node.gossip.as_ref().map(Gossip::members)).collect()
+    fn views(&self) -> Vec<Option<&Living>> {
+        self.nodes.iter().map(|node| node.gossip.as_ref().map(Gossip::living)).collect()
     }
 
-    fn members(&self, index: usize) -> &Members {
-        self.nodes[index].gossip.as_ref().expect("running").members()
+    fn members(&self, index: usize) -> &Living {
+        self.nodes[index].gossip.as_ref().expect("running").living()
     }
 
     /// Whether every running machine sees exactly these alive.

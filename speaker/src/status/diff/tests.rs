@@ -40,7 +40,7 @@ fn actions(announced: Option<ServiceL2StatusStatus>, existing: Vec<ServiceL2Stat
 }
 
 fn layer2(announced: Option<ServiceL2StatusStatus>) -> ServiceReport {
-    ServiceReport { uid: "1".to_owned(), layer2: announced, bgp: None, failed: BTreeSet::new() }
+    ServiceReport { uid: "1".to_owned(), layer2: announced, bgp: None, events: BTreeSet::new() }
 }
 
 fn in_short<K: ServiceStatus>(report: ServiceReport, existing: Vec<K>) -> Vec<String> {
