@@ -116,6 +116,15 @@ fn values_are_documented() {
 }
 
 #[test]
+fn what_only_warns_is_never_in_the_way_of_anybody() {
+    let configuration = text("templates/configuration.yaml");
+    let kept = configuration.matches("failurePolicy: Ignore").count();
+    let chosen = configuration.matches("failurePolicy: {{ .Values.crds.validationFailurePolicy }}").count();
+    assert!(kept > 0 && chosen > 0, "{kept} {chosen}");
+    assert!(!configuration.contains("failurePolicy: Fail"));
+}
+
+#[test]
 fn definitions_come_with_upgrades_and_stay_with_the_pools_in_them() {
     let crds = text("templates/crds.yaml");
     let count = ferrolb_api::crds().len();

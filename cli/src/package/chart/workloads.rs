@@ -81,7 +81,9 @@ fn speaker(value: &mut Value, template: &mut Template) -> anyhow::Result<()> {
 }
 
 fn registration(value: &mut Value, template: &mut Template) {
-    for webhook in value["webhooks"].as_array_mut().into_iter().flatten() {
+    // Those that only warn never keep anybody from anything.
+    let checks = |webhook: &&mut Value| webhook["failurePolicy"] == "Fail";
+    for webhook in value["webhooks"].as_array_mut().into_iter().flatten().filter(checks) {
         webhook["failurePolicy"] = json!(template.place("{{ .Values.crds.validationFailurePolicy }}"));
     }
 }
