@@ -57,7 +57,7 @@ fn start(server: &Server, client: kube::Client) -> (Shutdown, tokio::task::JoinH
         namespace: "metallb-system".to_owned(),
         readiness: Readiness::default(),
         metrics: Registry::new(),
-        pages: ferrolb_runtime::admin::Pages::default(),
+        pages: Pages::default(),
         shutdown: shutdown.clone(),
     };
     assert!(!server.list("nodes").is_empty());
