@@ -33,7 +33,9 @@ fn apply(product: &Product, object: &Value) -> String {
 }
 
 fn remove(product: &Product, objects: &[Value]) {
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    // What uses others goes before them.
+    let users_first: Vec<&Value> = objects.iter().rev().collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": users_first});
     product.lab.delete(&list.to_string()).unwrap();
 }
 

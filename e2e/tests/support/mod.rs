@@ -62,7 +62,17 @@ impl Product {
         let product = Self { lab, _session: session.unwrap_or_else(|error| panic!("{error}")) };
         product.apply_sample("metallb.yaml");
         product.wait_available(Duration::from_secs(120));
+        product.wait_admitting();
         product
+    }
+
+    /// The pods of the webhook may be ready before the API server's node forwards to them.
+    pub fn wait_admitting(&self) {
+        let pool = format!("{SAMPLES}/ipaddresspool.yaml");
+        until("changes are admitted", Duration::from_secs(60), || {
+            let look = self.lab.kubectl(&["apply", "--dry-run=server", "-f", &pool]);
+            look.map(drop).map_err(|error| error.to_string())
+        });
     }
 
     pub fn wait_available(&self, limit: Duration) {
