@@ -13,6 +13,7 @@
 //! in use goes on being announced, by the advertisements that name the pool, while its pool is wrong.
 
 mod bgp;
+mod eligible;
 mod layer2;
 pub mod ownership;
 

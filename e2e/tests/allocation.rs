@@ -187,7 +187,7 @@ fn create_many(product: &Product) {
             scope.spawn(move || {
                 let one = |number: usize| {
                     format!(
-                        "apiVersion: v1\nkind: Service\nmetadata: {{name: s{number}, namespace: many}}\nspec: {{type: LoadBalancer, \
+                        "apiVersion: v1\nkind: Service\nmetadata: {{name: s{number}, namespace: many, annotations: {{metallb.io/address-pool: many}}}}\nspec: {{type: LoadBalancer, \
                          allocateLoadBalancerNodePorts: false, ports: [{{port: 80}}]}}\n"
                     )
                 };

@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use ferrolb_proto::bgp::{AdjRibOut, PathAttributes, Prefix};
 
-use super::{PlanInput, ServicePlan, Withheld};
+use super::{PlanInput, ServicePlan, Withheld, eligible};
 use crate::config::BgpAdvertisement;
 use crate::config::ranges::Family;
-use crate::service::{LoadBalancer, TrafficPolicy};
+use crate::service::LoadBalancer;
 
 /// What this node does for a Service by BGP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,20 +75,7 @@ pub(super) fn plan(
     if advertisements.is_empty() {
         return Err(Withheld::NoMatchingBgpAdvertisement);
     }
-    if let Some(node) = input.nodes.get(here) {
-        if node.network_unavailable {
-            return Err(Withheld::NodeNetworkUnavailable);
-        }
-        if node.is_excluded() && !input.ignore_exclude_label {
-            return Err(Withheld::NodeExcluded);
-        }
-        if node.cordoned && input.withdraw_on_cordon {
-            return Err(Withheld::NodeCordoned);
-        }
-    }
-    if service.traffic_policy == TrafficPolicy::Local && !service.endpoints.nodes.contains(here) {
-        return Err(Withheld::NoLocalEndpoints);
-    }
+    eligible::check(input, service, here)?;
     if !service.endpoints.any_serving {
         return Err(Withheld::NoServingEndpoints);
     }

@@ -27,9 +27,9 @@ use std::net::IpAddr;
 
 use sha2::{Digest, Sha256};
 
-use super::{PlanInput, Withheld, locate};
+use super::{PlanInput, Withheld, eligible, locate};
 use crate::config::{Interfaces, L2Advertisement};
-use crate::service::{LoadBalancer, TrafficPolicy};
+use crate::service::LoadBalancer;
 
 /// What one Service says about its addresses.
 #[derive(Clone, Debug)]
@@ -74,20 +74,7 @@ pub(super) fn verdict(
     if here.peek().is_none() {
         return Err(Withheld::NoMatchingAdvertisement);
     }
-    if let Some(node) = input.nodes.get(node) {
-        if node.network_unavailable {
-            return Err(Withheld::NodeNetworkUnavailable);
-        }
-        if node.is_excluded() && !input.ignore_exclude_label {
-            return Err(Withheld::NodeExcluded);
-        }
-        if node.cordoned && input.withdraw_on_cordon {
-            return Err(Withheld::NodeCordoned);
-        }
-    }
-    if service.traffic_policy == TrafficPolicy::Local && !service.endpoints.nodes.contains(node) {
-        return Err(Withheld::NoLocalEndpoints);
-    }
+    eligible::check(input, service, node)?;
     let interfaces = here.fold(Interfaces::none(), |all, it| all.union(&it.interfaces));
     let present = input.members.get(node).and_then(|member| member.interfaces.as_ref());
     match (interfaces, present) {
