@@ -66,12 +66,16 @@ impl Product {
         product
     }
 
-    /// The pods of the webhook may be ready before the API server's node forwards to them.
+    /// The pods of the webhook may be ready before the API server's node forwards to them, and before it is
+    /// asked at all.
     pub fn wait_admitting(&self) {
-        let pool = format!("{SAMPLES}/ipaddresspool.yaml");
-        until("changes are admitted", Duration::from_secs(60), || {
-            let look = self.lab.kubectl(&["apply", "--dry-run=server", "-f", &pool]);
-            look.map(drop).map_err(|error| error.to_string())
+        let bad = format!("{SAMPLES}/bad-pool.yaml");
+        until("the webhook judges changes", Duration::from_secs(60), || {
+            match self.lab.kubectl(&["apply", "--dry-run=server", "-f", &bad]) {
+                Err(error) if error.to_string().contains("denied the request") => Ok(()),
+                Err(error) => Err(error.to_string()),
+                Ok(_) => Err("a wrong pool was admitted".to_owned()),
+            }
         });
     }
 
