@@ -32,6 +32,7 @@ use ferrolb_runtime::watch::Changed;
 use tokio::sync::watch;
 
 use crate::bgp::Peers;
+use crate::latest::publish;
 use crate::layer2::{Orders, Standings};
 use crate::links::Links;
 use crate::members::Members;
@@ -158,21 +159,10 @@ impl Agent {
         if world.settled {
             let members = Arc::clone(&world.speakers);
             let orders = Orders { members, claims: plan.claims.clone(), hold: world.hold };
-            self.orders.send_if_modified(|current| {
-                let changed = current.as_ref() != Some(&orders);
-                *current = Some(orders);
-                changed
-            });
+            publish(&self.orders, Some(orders));
             // A peer that keeps routes while this speaker restarts must not hear the end of the table
             // before the table is whole.
-            let peers = Some(view::peers(&world, &plan.routes));
-            self.peers.send_if_modified(|current| {
-                let changed = *current != peers;
-                if changed {
-                    *current = peers;
-                }
-                changed
-            });
+            publish(&self.peers, Some(view::peers(&world, &plan.routes)));
         }
         view::tell_withheld(&last.plan, &plan);
         let now = PROTOCOLS.map(|protocol| announced(&plan.services, protocol));
@@ -180,12 +170,7 @@ impl Agent {
             self.tell(&transitions(before, now, &plan.services, protocol), protocol);
         }
         self.metrics.planned(view::is_valid(diagnostics));
-        let report = Report::new(&plan, diagnostics, &world);
-        self.report.send_if_modified(|current| {
-            let changed = current.as_ref() != Some(&report);
-            *current = Some(report);
-            changed
-        });
+        publish(&self.report, Some(Report::new(&plan, diagnostics, &world)));
         (last.world, last.plan, last.announced) = (Some(world), Arc::new(plan), now);
         tracing::debug!(
             event = "planned",

@@ -25,6 +25,7 @@ use ferrolb_runtime::event::EventQueue;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::latest::publish;
 use crate::metrics::Metrics;
 use peer::{Orders, PeerTask};
 use settings::Blueprint;
@@ -179,13 +180,7 @@ impl Supervisor {
 
 impl Running {
     fn follow(&self, orders: Orders) {
-        self.orders.send_if_modified(|current| {
-            let changed = *current != orders;
-            if changed {
-                *current = orders;
-            }
-            changed
-        });
+        publish(&self.orders, orders);
     }
 
     /// Ends the session with this said to the peer.

@@ -26,6 +26,7 @@ use ferrolb_runtime::readiness::Condition;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::latest::publish;
 use crate::links::{Link, Links};
 use crate::metrics::Metrics;
 use link::{Desired, LinkTask, Sockets, sleep_until};
@@ -261,11 +262,7 @@ impl Running {
             tracing::info!(event = "deleteNDPResponder", interface, "deleted NDP responder for interface");
         }
         self.speaks_ipv6 = speaks_ipv6;
-        self.desired.send_if_modified(|current| {
-            let changed = *current != desired;
-            *current = desired;
-            changed
-        });
+        publish(&self.desired, desired);
     }
 
     fn tell_created(&self) {

@@ -25,6 +25,8 @@ use tokio::sync::watch;
 
 pub use exclude::{ExcludeError, Excluded};
 
+use crate::latest;
+
 /// Where the administrator's list of excluded interfaces is mounted.
 pub const EXCLUDE_FILE: &str = "/etc/metallb/excludel2.yaml";
 
@@ -134,11 +136,7 @@ async fn follow(mut netlink: Netlink, excluded: Excluded, publish: watch::Sender
     loop {
         match netlink.next(&excluded).await {
             Ok(links) => {
-                publish.send_if_modified(|published| {
-                    let changed = *published != links;
-                    *published = links;
-                    changed
-                });
+                latest::publish(&publish, links);
                 tokio::time::sleep(PAUSE).await;
             }
             Err(error) => {

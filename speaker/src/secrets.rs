@@ -17,6 +17,8 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::latest::publish;
+
 /// Pauses after a failed watch. A right that the operator is about to give is there soon.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(15);
@@ -49,13 +51,7 @@ impl Secrets {
 
     /// From now on these are read.
     pub fn want(&self, wanted: BTreeSet<String>) {
-        self.names.send_if_modified(|names| {
-            let changed = *names != wanted;
-            if changed {
-                *names = wanted;
-            }
-            changed
-        });
+        publish(&self.names, wanted);
     }
 
     /// What is found, and tells of changes.
