@@ -1,6 +1,7 @@
 //! One pass: observe (stores), decide (pure), write what differs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{
@@ -65,6 +66,8 @@ pub(crate) struct Controller {
     pub(crate) reporter: Reporter,
     pub(crate) shutdown: Shutdown,
     view: View,
+    /// The configuration as it was compiled last, and from what.
+    compiled: Option<(Resources, Arc<Compiled>)>,
     lead: Option<Lead>,
     pub(crate) owner: Option<OwnerReference>,
 }
@@ -112,6 +115,7 @@ impl Controller {
             reporter,
             shutdown,
             view: View::default(),
+            compiled: None,
             lead: None,
             owner: None,
         }
@@ -133,7 +137,8 @@ impl Controller {
     /// Follows the configuration without deciding anything: another process is the leader.
     pub(crate) fn stand_by(&mut self) {
         self.arrivals.take();
-        self.metrics.show_configuration(&compile(&self.resources()));
+        let compiled = self.compile();
+        self.metrics.show_configuration(&compiled);
         self.metrics.forget_pools();
     }
 
@@ -148,7 +153,7 @@ impl Controller {
             return Some(RETRY);
         }
         lead.assumed.catch_up(|key| view.seen(key));
-        let compiled = compile(&self.resources());
+        let compiled = self.compile();
         self.note_rivals(lead, view).await;
         let allocation = allocate(&compiled.config, &view.handled, lead.assumed.held());
         lead.assumed.held_mut().accept(&allocation);
@@ -219,6 +224,19 @@ impl Controller {
         let current = write::bounded_by(self.limits.write, api.get(&key.name)).await;
         let fields = current.ok().and_then(|it| it.metadata.managed_fields).unwrap_or_default();
         last_writer(&fields, field_manager::CONTROLLER).unwrap_or_else(|| "an unknown writer".to_owned())
+    }
+
+    /// The configuration in force. Most passes are for Services: it is read anew only where it differs.
+    fn compile(&mut self) -> Arc<Compiled> {
+        let resources = self.resources();
+        if let Some((before, compiled)) = &self.compiled
+            && *before == resources
+        {
+            return Arc::clone(compiled);
+        }
+        let compiled = Arc::new(compile(&resources));
+        self.compiled = Some((resources, Arc::clone(&compiled)));
+        compiled
     }
 
     fn resources(&self) -> Resources {
