@@ -3,8 +3,7 @@
 //! One controller never gives an address twice. It can still happen: no precondition of the API spans
 //! two Services, so a leader that was paused between its decision and its write may give away what its
 //! successor gave meanwhile. Its write came last, whatever the clocks say, and it is told by its term:
-//! the assignment of the later term was there first. The rule needs the two Services only, so the
-//! controller, which mends, and the speakers, which announce meanwhile, come to the same answer.
+//! the assignment of the later term was there first. The rule needs the two Services only.
 
 use std::cmp::Reverse;
 
@@ -41,22 +40,6 @@ pub(super) fn age(service: &LoadBalancer) -> Age {
     (created.is_none(), created)
 }
 
-/// Of Services that hold one address, those that may: the first by [`Rank`], and whoever can share it
-/// with all before.
-pub fn keepers<'a>(holders: impl IntoIterator<Item = &'a LoadBalancer>) -> Vec<&'a LoadBalancer> {
-    let mut holders: Vec<&LoadBalancer> = holders.into_iter().collect();
-    holders.sort_by_key(|service| (Rank::of(service), &service.key));
-    let mut keepers: Vec<&LoadBalancer> = Vec::new();
-    for service in holders {
-        let shares =
-            |it: &&LoadBalancer| it.sharing.allows(&service.sharing) && it.ports.is_disjoint(&service.ports);
-        if keepers.iter().all(shares) {
-            keepers.push(service);
-        }
-    }
-    keepers
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +47,23 @@ mod tests {
 
     fn named(name: &str) -> ServiceBuilder {
         service("ns", name).holding(&["1.2.3.4"])
+    }
+
+    /// Of Services that hold one address, those that may: the first by [`Rank`], and whoever can share it
+    /// with all before.
+    fn keepers<'a>(holders: impl IntoIterator<Item = &'a LoadBalancer>) -> Vec<&'a LoadBalancer> {
+        let mut holders: Vec<&LoadBalancer> = holders.into_iter().collect();
+        holders.sort_by_key(|service| (Rank::of(service), &service.key));
+        let mut keepers: Vec<&LoadBalancer> = Vec::new();
+        for service in holders {
+            let shares = |it: &&LoadBalancer| {
+                it.sharing.allows(&service.sharing) && it.ports.is_disjoint(&service.ports)
+            };
+            if keepers.iter().all(shares) {
+                keepers.push(service);
+            }
+        }
+        keepers
     }
 
     fn kept(services: &[ServiceBuilder]) -> String {
