@@ -1,7 +1,5 @@
 //! Settings of the `MetalLB` object that take effect in running pods.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::collections::BTreeSet;
