@@ -38,9 +38,11 @@ fn obeys(entry: &str, range: &IpRange) {
     assert!(range.first() <= range.last() && range.buggy() <= range.len(), "{entry}: {range:?}");
     assert_eq!(range.first().is_ipv4(), range.last().is_ipv4(), "{entry}: one family");
     assert!(range.contains(range.first()) && range.contains(range.last()), "{entry}");
-    // Written out, it reads as the same.
-    let written = format!("{}-{}", range.first(), range.last());
-    assert_eq!(written.parse().as_ref(), Ok(range), "{entry}");
+    // Written out, it reads as the same; but an end that is IPv4 written as IPv6 (that of ::/80) reads as IPv4.
+    if [range.first(), range.last()].iter().all(|end| end.to_canonical() == *end) {
+        let written = format!("{}-{}", range.first(), range.last());
+        assert_eq!(written.parse().as_ref(), Ok(range), "{entry}");
+    }
     // Its prefixes are the same addresses, in order and without a gap.
     let mut next = Some(range.first());
     for cidr in range.cidrs() {
