@@ -13,6 +13,7 @@ mod managers;
 mod memberlist;
 mod metrics;
 mod platform;
+mod reach;
 mod reconcile;
 pub mod render;
 mod run;

@@ -17,6 +17,7 @@ use crate::drift::{self, Fights, Live, Memory};
 use crate::memberlist::{key_in, new_key};
 use crate::metrics::Metrics;
 use crate::platform::{Platform, explain};
+use crate::reach::{Behind, Reach};
 use crate::render::{Kind, ObjectKey, Observed, Settings, manager, render};
 use crate::status::{Problem, Rollout, Workloads, refusal, rollouts, status, transition};
 
@@ -31,6 +32,7 @@ pub(crate) struct Reconciler {
     /// The last problem that was logged.
     told: Option<Problem>,
     pub(crate) fights: Fights,
+    reach: Reach,
     events: EventQueue,
     pub(crate) metrics: Metrics,
 }
@@ -60,6 +62,7 @@ impl Reconciler {
             crd_uid: None,
             told: None,
             fights: Fights::default(),
+            reach: Reach::default(),
             events,
             metrics,
         }
@@ -113,13 +116,15 @@ impl Reconciler {
     async fn pass_for(&mut self, metallb: &MetalLB, live: BTreeMap<ObjectKey, Live>) -> Next {
         let problem =
             if metallb.spec.paused == Some(true) { None } else { self.install(metallb, &live).await };
-        let rollouts = self.rollouts(&live);
+        let mut rollouts = self.rollouts(&live);
+        let unproven = self.prove_webhook(&live, &mut rollouts).await; // client
         let problem = match problem {
             None => self.refused_pods(&rollouts).await, // client
             some => some,
         };
         // Why pods are missing is not watched.
         let retry = problem.as_ref().is_some_and(|problem| !matches!(problem, Problem::Refused(_)))
+            || unproven
             || rollouts.iter().any(|rollout| rollout.lacks_pods);
         let status = status(metallb, &rollouts, problem.as_ref(), Timestamp::now()); // pure
         self.metrics.pass(problem.is_none());
@@ -175,6 +180,14 @@ impl Reconciler {
             speaker: speaker.as_ref(),
         };
         rollouts(workloads, &self.platform.pods()) // pure
+    }
+
+    /// The webhook is ready when the API server has its word.
+    async fn prove_webhook(&mut self, live: &BTreeMap<ObjectKey, Live>, rollouts: &mut [Rollout]) -> bool {
+        let registration = Reach::registration();
+        let registration = self.memory.newest(&registration, live.get(&registration));
+        let behind = Behind::of(registration, &self.platform.pods());
+        self.reach.prove(&self.platform, behind, rollouts).await
     }
 
     /// Where pods of the speakers are missing: why. A DaemonSet itself does not say.
