@@ -15,6 +15,7 @@ mod managers;
 mod memberlist;
 mod metrics;
 mod platform;
+mod reach;
 mod reconcile;
 pub mod render;
 mod run;

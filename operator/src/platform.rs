@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus, ServiceBGPStatus, ServiceL2Status};
+use ferrolb_api::v1beta1::{IPAddressPool, MetalLB, MetalLBStatus, ServiceBGPStatus, ServiceL2Status};
 use ferrolb_api::v1beta2::{BGPPeer, BGPPeerSpec};
 use ferrolb_api::well_known::{field_manager, label, object, pod_condition};
 use ferrolb_runtime::Process;
@@ -317,6 +317,11 @@ impl Platform {
     pub(crate) async fn memberlist_key(&self) -> Result<Option<String>, WriteError> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
         Ok(write::bounded(secrets.get_opt(object::MEMBERLIST_SECRET)).await?.and_then(key_in))
+    }
+
+    /// The pools of the product.
+    pub(crate) fn address_pools(&self) -> Api<IPAddressPool> {
+        Api::namespaced(self.client.clone(), &self.namespace)
     }
 
     /// Image of the operator's own pod.

@@ -19,6 +19,7 @@ use crate::gate::{Announcement, Gate, ServiceName};
 use crate::memberlist::{key_in, new_key};
 use crate::metrics::Metrics;
 use crate::platform::{Platform, explain};
+use crate::reach::{Behind, Reach};
 use crate::render::{Kind, ObjectKey, Observed, Settings, manager, render};
 use crate::status::{Problem, Rollout, Workloads, refusal, rollouts, status, transition};
 
@@ -36,6 +37,7 @@ pub(crate) struct Reconciler {
     gate: Gate,
     /// Known once it was asked for.
     is_openshift: Option<bool>,
+    reach: Reach,
     events: EventQueue,
     pub(crate) metrics: Metrics,
 }
@@ -70,6 +72,7 @@ impl Reconciler {
             fights: Fights::default(),
             gate: Gate::default(),
             is_openshift: None,
+            reach: Reach::default(),
             events,
             metrics,
         }
@@ -124,7 +127,8 @@ impl Reconciler {
     async fn pass_for(&mut self, metallb: &MetalLB, live: BTreeMap<ObjectKey, Live>) -> Next {
         let problem =
             if metallb.spec.paused == Some(true) { None } else { self.install(metallb, &live).await };
-        let rollouts = self.rollouts(&live);
+        let mut rollouts = self.rollouts(&live);
+        let unproven = self.prove_webhook(&live, &mut rollouts).await; // client
         let problem = match problem {
             None => self.refused_pods(&rollouts).await, // client
             some => some,
@@ -133,6 +137,7 @@ impl Reconciler {
         let problem = problem.or(gate);
         // Why pods are missing is not watched, nor is the time.
         let retry = waits
+            || unproven
             || problem.as_ref().is_some_and(|problem| !matches!(problem, Problem::Refused(_)))
             || rollouts.iter().any(|rollout| rollout.lacks_pods);
         let status = status(metallb, &rollouts, problem.as_ref(), Timestamp::now()); // pure
@@ -258,6 +263,14 @@ impl Reconciler {
                 Some(Problem::Read { what: "the namespace of the operator", error: explain(&error) })
             }
         }
+    }
+
+    /// The webhook is ready when the API server has its word.
+    async fn prove_webhook(&mut self, live: &BTreeMap<ObjectKey, Live>, rollouts: &mut [Rollout]) -> bool {
+        let registration = Reach::registration();
+        let registration = self.memory.newest(&registration, live.get(&registration));
+        let behind = Behind::of(registration, &self.platform.pods());
+        self.reach.prove(&self.platform, behind, rollouts).await
     }
 
     /// Where pods of the speakers are missing: why. A DaemonSet itself does not say.

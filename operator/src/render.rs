@@ -56,6 +56,17 @@ pub struct Settings {
     pub image: ImageReference,
     /// Version of the product, for labels.
     pub version: String,
+    /// The webhook's certificate, if somebody else makes it.
+    pub certificate: Option<Certificate>,
+}
+
+/// A certificate of the webhook that cert-manager, OLM or an administrator makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// Secret with `tls.crt` and `tls.key`.
+    pub secret: String,
+    /// Whether the webhook tells the API server whom to trust, by the Secret's `ca.crt`; else others do.
+    pub tell_authority: bool,
 }
 
 /// Facts of the cluster that operands are made from.
@@ -142,8 +153,8 @@ pub fn render(metallb: &MetalLB, settings: &Settings, observed: &Observed) -> Re
     objects.extend(log_level::configuration(&context));
     objects.extend(network_policy::policies(&context));
     objects.extend(budget::budgets(&context));
+    objects.extend(webhook::certificate(&context).map(Into::into));
     objects.extend([
-        webhook::certificate(&context).into(),
         webhook::service(&context).into(),
         controller::deployment(&context).into(),
         webhook::deployment(&context).into(),

@@ -233,6 +233,12 @@ pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
+/// How long something is done: what the environment says, for long runs, or this.
+pub fn seconds(variable: &str, default: u64) -> Duration {
+    let given = std::env::var(variable).ok().map(|text| text.parse().expect(variable));
+    Duration::from_secs(given.unwrap_or(default))
+}
+
 /// A figure for the reader of the test's output.
 pub fn measured(what: &str, value: impl Display) {
     println!("measured: {what}: {value}");

@@ -39,7 +39,9 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
     COMPONENTS
         .iter()
         .flat_map(|component| {
-            let (account, mut rights) = of_component(component, &context.observed.peer_secrets);
+            let own_certificate = context.settings.certificate.is_none();
+            let (account, mut rights) =
+                of_component(component, &context.observed.peer_secrets, own_certificate);
             if context.settings.installer == Installer::Manifest && *component == component::CONTROLLER {
                 rights.own.push(membership_key());
             }
@@ -66,7 +68,7 @@ pub fn operator(namespace: &str) -> Vec<Object> {
     let mut rights = operator_itself();
     for component in COMPONENTS {
         // The Secrets that speakers may read are among those that it may read itself.
-        let granted = of_component(component, &BTreeSet::new()).1;
+        let granted = of_component(component, &BTreeSet::new(), true).1;
         add_missing(&mut rights.cluster, granted.cluster);
         add_missing(&mut rights.own, granted.own);
     }
@@ -99,11 +101,15 @@ fn log_level() -> PolicyRule {
     named(rule("", &["configmaps"], &["list", "watch"]), object::LOG_LEVEL)
 }
 
-fn of_component(component: &str, peer_secrets: &BTreeSet<String>) -> (&'static str, Rights) {
+fn of_component(
+    component: &str,
+    peer_secrets: &BTreeSet<String>,
+    own_certificate: bool,
+) -> (&'static str, Rights) {
     match component {
         component::CONTROLLER => (object::CONTROLLER, controller()),
         component::SPEAKER => (object::SPEAKER, speaker(peer_secrets)),
-        _ => (object::WEBHOOK, webhook()),
+        _ => (object::WEBHOOK, webhook(own_certificate)),
     }
 }
 
@@ -165,7 +171,12 @@ fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
     rights
 }
 
-fn webhook() -> Rights {
+/// Who is given a certificate needs no Secret.
+fn webhook(own_certificate: bool) -> Rights {
+    let secrets = [
+        rule("", &["secrets"], &["create"]),
+        named(rule("", &["secrets"], &["list", "update", "watch"]), object::WEBHOOK_SECRET),
+    ];
     Rights {
         cluster: vec![
             named(
@@ -186,11 +197,10 @@ fn webhook() -> Rights {
             token_reviews(),
             access_reviews(),
         ],
-        own: vec![
-            rule(GROUP, CONFIGURATION, FOLLOW),
-            rule("", &["secrets"], &["create"]),
-            named(rule("", &["secrets"], &["list", "update", "watch"]), object::WEBHOOK_SECRET),
-        ],
+        own: [rule(GROUP, CONFIGURATION, FOLLOW)]
+            .into_iter()
+            .chain(secrets.into_iter().filter(|_| own_certificate))
+            .collect(),
     }
 }
 
@@ -216,6 +226,8 @@ fn operator_itself() -> Rights {
     let mut own = vec![
         rule(GROUP, &["bgppeers", "metallbs"], FOLLOW),
         rule(GROUP, &["metallbs/status"], &["patch"]),
+        // In dry runs: whether the API server reaches the webhook.
+        rule(GROUP, &["ipaddresspools"], &["create"]),
         // Where owner references are policed, blocking the owner's deletion needs this.
         rule(GROUP, &["metallbs/finalizers"], &["update"]),
         // The product's pods, for why they do not start, and its own, for the image that all get.

@@ -14,6 +14,7 @@ fn settings() -> Settings {
         namespace: "metallb-system".into(),
         image: "ferrolb.io/ferrolb:v0.1.0".parse().unwrap(),
         version: "v0.1.0".into(),
+        certificate: None,
     }
 }
 
@@ -479,4 +480,32 @@ fn a_file_cannot_hold_a_key_so_a_pod_makes_it() {
 #[test]
 fn the_operators_own_deployment_is_as_in_the_golden_file() {
     insta::assert_yaml_snapshot!("manager", Object::from(manager::deployment(&settings())).to_value());
+}
+
+#[test]
+fn a_certificate_of_others_is_mounted_and_no_secret_is_the_webhooks() {
+    let rendered = |tell_authority| {
+        let certificate = Some(Certificate { secret: "given".into(), tell_authority });
+        render(&metallb(json!({})), &Settings { certificate, ..settings() }, &observed()).unwrap()
+    };
+    let values: Vec<Value> = rendered(true).iter().map(Object::to_value).collect();
+    let named = |kind: &str, name: &str| {
+        values.iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == name).cloned()
+    };
+    assert_eq!(named("Secret", object::WEBHOOK_SECRET), None);
+    let pod = named("Deployment", object::WEBHOOK).unwrap()["spec"]["template"]["spec"].clone();
+    assert_eq!(pod["volumes"], json!([{"name": "certificate", "secret": {"secretName": "given"}}]));
+    let container = &pod["containers"][0];
+    assert_eq!(
+        container["volumeMounts"],
+        json!([{"name": "certificate", "mountPath": "/certificate", "readOnly": true}])
+    );
+    let flags = container["args"].as_array().unwrap();
+    for flag in ["--cert-dir=/certificate", "--cert-ca=/certificate/ca.crt"] {
+        assert!(flags.contains(&json!(flag)), "{flags:?}");
+    }
+    let role = named("Role", object::WEBHOOK).unwrap();
+    assert!(!role["rules"].to_string().contains("secrets"), "{role}");
+    let left: Vec<Value> = rendered(false).iter().map(Object::to_value).collect();
+    assert!(!format!("{left:?}").contains("--cert-ca"));
 }

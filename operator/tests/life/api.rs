@@ -37,6 +37,10 @@ struct Objects {
     /// How many writes are left until everything stops.
     stop: Option<usize>,
     stopped: bool,
+    /// Dry runs so far.
+    dry_runs: usize,
+    /// What becomes of dry runs while the webhook is not reached.
+    unreached: Option<String>,
 }
 
 impl Api {
@@ -135,6 +139,33 @@ impl Api {
     /// From now on, until it is deleted, the object refuses to be changed.
     pub(crate) fn freeze(&self, path: &str) {
         self.state.lock().unwrap().frozen.insert(path.into());
+    }
+
+    /// From now on the webhook is not reached, or is again.
+    pub(crate) fn unreach(&self, error: Option<&str>) {
+        self.state.lock().unwrap().unreached = error.map(ToOwned::to_owned);
+    }
+
+    pub(crate) fn dry_runs(&self) -> usize {
+        self.state.lock().unwrap().dry_runs
+    }
+
+    /// The webhook's word on what is only tried, or why there is none.
+    fn dry_run(&self) -> Response {
+        let mut state = self.state.lock().unwrap();
+        state.dry_runs += 1;
+        let (code, reason, message) = match &state.unreached {
+            Some(error) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError", error.clone()),
+            None => {
+                let webhook = "ipaddresspoolvalidationwebhook.metallb.io";
+                let message =
+                    format!("admission webhook \"{webhook}\" denied the request: parsing address pool");
+                (StatusCode::FORBIDDEN, "Forbidden", message)
+            }
+        };
+        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code.as_u16(),
+            "reason": reason, "message": message});
+        (code, axum::Json(status)).into_response()
     }
 
     /// Somebody deletes an object.
@@ -246,6 +277,9 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
     };
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
     let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if query.contains("dryRun=All") {
+        return api.dry_run();
+    }
     if head.method != Method::GET {
         if api.loses(&full) {
             std::future::pending::<()>().await;

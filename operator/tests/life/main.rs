@@ -21,6 +21,8 @@ const METALLB: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/metall
 const SPEAKER: &str = "/apis/apps/v1/namespaces/metallb-system/daemonsets/speaker";
 const CONTROLLER: &str = "/apis/apps/v1/namespaces/metallb-system/deployments/controller";
 const WEBHOOK: &str = "/apis/apps/v1/namespaces/metallb-system/deployments/metallb-operator-webhook-server";
+const REGISTRATION: &str =
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/metallb-webhook-configuration";
 const SECRET: &str = "/api/v1/namespaces/metallb-system/secrets/metallb-memberlist";
 const EXCLUDE: &str = "/api/v1/namespaces/metallb-system/configmaps/metallb-excludel2";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/metallbs.metallb.io";
@@ -125,6 +127,38 @@ async fn one_object_installs_everything_and_the_status_follows() {
     running.task.await.unwrap().unwrap();
     let lease = "/apis/coordination.k8s.io/v1/namespaces/metallb-system/leases/metallb.io.metallboperator";
     assert_eq!(running.api.get(lease).unwrap()["spec"]["holderIdentity"], "", "given back");
+}
+
+#[tokio::test]
+async fn available_means_that_the_api_server_has_the_webhooks_word() {
+    let api = Api::new();
+    let Running { .. } = start(&api);
+    api.unreach(Some("failed calling webhook: x509: certificate signed by unknown authority"));
+    api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
+    until("progress", &api, is_true("Progressing")).await;
+    roll_out(&api);
+    until("three attempts", &api, |api| api.dry_runs() >= 3).await;
+    let available = api.get(METALLB).unwrap()["status"]["conditions"][0].clone();
+    assert_eq!((&available["type"], &available["status"]), (&json!("Available"), &json!("False")));
+    let message = available["message"].as_str().unwrap();
+    assert!(
+        message.contains("2 of 2 pods ready, the API server does not get its word: failed calling"),
+        "{message}"
+    );
+
+    api.unreach(None);
+    until("available", &api, is_true("Available")).await;
+    let proven = api.dry_runs();
+    // Another registration is another matter; other changes are none.
+    let mut registration = api.get(REGISTRATION).unwrap();
+    registration["metadata"]["annotations"] = json!({"looked-at": "1"});
+    api.put(REGISTRATION, registration);
+    until("it is proven anew", &api, |api| api.dry_runs() > proven).await;
+    assert_eq!(condition(&api, "Available").unwrap().0, "True");
+    let proven = api.dry_runs();
+    api.remove(EXCLUDE);
+    until("the repair", &api, |api| api.get(EXCLUDE).is_some()).await;
+    assert_eq!(api.dry_runs(), proven);
 }
 
 #[tokio::test]

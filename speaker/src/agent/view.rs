@@ -167,7 +167,7 @@ pub fn peers(world: &World, routes: &Routes) -> Peers {
     let is_read =
         |secret: &Option<String>| secret.as_ref().is_none_or(|it| !world.unread_secrets.contains(it));
     let of_node = |peer: &&Peer| peer.nodes.contains(&world.this_node) && is_read(&peer.password_secret);
-    let peers = world.compiled.config.peers().values().filter(of_node);
+    let peers = world.compiled.config.peers().values().map(Arc::as_ref).filter(of_node);
     let desired = peers.map(|peer| {
         let routes = routes.get(&peer.name).cloned().unwrap_or_default();
         let uid = world.peer_uids.get(&peer.name).cloned().unwrap_or_default();
