@@ -16,6 +16,7 @@ mod memory;
 pub mod peers;
 pub mod pools;
 pub mod ranges;
+pub mod reservations;
 mod reserved;
 mod selectors;
 
@@ -30,13 +31,14 @@ pub(crate) use self::compile::compile_with_last;
 pub use self::compile::{Compiled, compile};
 pub use self::diagnostic::{
     AdvertisementProblem, BfdField, BfdProblem, BgpAdvertisementProblem, CommunityProblem,
-    CommunityValueError, Diagnostic, Kind, Message, ObjectRef, PeerProblem, PoolProblem, Reserved,
-    SelectorField, Severity,
+    CommunityValueError, Diagnostic, Kind, Message, ObjectRef, PeerProblem, PoolProblem, ReservationProblem,
+    Reserved, SelectorField, Severity,
 };
 pub use self::memory::Memory;
 pub use self::peers::{Neighbor, Password, Peer, RemoteAs, Timers};
 pub use self::pools::{LeftOutPool, Pool};
 use self::ranges::{Family, IpRange, to_number};
+pub use self::reservations::{Holder, Reservations};
 
 /// The configuration in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +49,12 @@ pub struct Config {
     bgp_advertisements: BTreeMap<String, BgpAdvertisement>,
     peers: BTreeMap<String, Peer>,
     by_address: ByAddress,
+    reservations: Reservations,
 }
+
+/// Between the names of the pools that the addresses of a Service are recorded to come from. It is part of
+/// no name.
+pub const RECORD_SEPARATOR: char = ',';
 
 /// Which pool an address is in: (family, first number) of each range → (the range, its pool).
 type ByAddress = BTreeMap<(Family, u128), (IpRange, Arc<str>)>;
@@ -78,6 +85,11 @@ impl Config {
         &self.peers
     }
 
+    /// Which addresses are kept for whom, and how many a namespace may have.
+    pub fn reservations(&self) -> &Reservations {
+        &self.reservations
+    }
+
     /// Whether nobody configured any pool, good or bad.
     pub fn has_no_pools(&self) -> bool {
         self.pools.is_empty() && self.left_out.is_empty()
@@ -105,20 +117,33 @@ impl Config {
         if addresses.is_empty() {
             return None;
         }
-        recorded
-            .and_then(|name| self.left_out.get(name))
-            .or_else(|| self.left_out.values().find(|pool| addresses.iter().all(|it| pool.contains(*it))))
+        let contains = |pool: &&LeftOutPool| addresses.iter().all(|it| pool.contains(*it));
+        let names: Vec<&str> = recorded.into_iter().flat_map(|it| it.split(RECORD_SEPARATOR)).collect();
+        let named = || names.iter().filter_map(|name| self.left_out.get(*name));
+        named()
+            .find(contains)
+            // Of two pools that are recorded, who gave which address cannot be told from the record.
+            .or_else(|| {
+                let alone = addresses.len() == 1;
+                named().find(|pool| names.len() == 1 || (alone && pool.has_unreadable_entries))
+            })
+            .or_else(|| self.left_out.values().find(contains))
             .or_else(|| {
                 let unreadable = || self.left_out.values().find(|pool| pool.has_unreadable_entries);
                 recorded.is_none().then(unreadable)?
             })
     }
 
-    /// Name of the pool, in force or left out, that a Service holds these addresses from.
-    pub fn pool_holding(&self, addresses: &[IpAddr], recorded: Option<&str>) -> Option<&str> {
-        match self.pool_with(addresses) {
-            Some(pool) => Some(&pool.name),
-            None => Some(&self.left_out_pool_with(addresses, recorded)?.name),
+    /// Names of the pools, in force or left out, that a Service holds these addresses from: one for each.
+    /// A pool that has all of them comes first; a pair may be from two.
+    pub fn pools_holding(&self, addresses: &[IpAddr], recorded: Option<&str>) -> Option<Vec<&str>> {
+        let of = |addresses: &[IpAddr]| match self.pool_with(addresses) {
+            Some(pool) => Some(pool.name.as_str()),
+            None => Some(self.left_out_pool_with(addresses, recorded)?.name.as_str()),
+        };
+        match of(addresses) {
+            Some(pool) => Some(vec![pool; addresses.len()]),
+            None => addresses.iter().map(|address| of(&[*address])).collect(),
         }
     }
 }

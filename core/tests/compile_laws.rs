@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ferrolb_api::v1alpha1::{AddressQuota, AddressReservation, AddressReservationSpec, ReservedService};
 use ferrolb_api::v1beta1::{
     BFDProfile, BFDProfileSpec, BGPAdvertisement, BGPAdvertisementSpec, Community, IPAddressPool,
     L2Advertisement, L2AdvertisementSpec,
@@ -15,7 +16,7 @@ use ferrolb_core::config::{Diagnostic, Kind, ObjectRef, Severity, compile};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::testing::{
     bfd_profile, bgp_advertisement, community, expression, l2_advertisement, labels, match_labels, node,
-    peer_with, pool,
+    peer_with, pool, reservation,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -28,6 +29,7 @@ const NAMESPACE: &str = "metallb-system";
 #[derive(Clone, Debug)]
 enum Object {
     Pool(IPAddressPool),
+    Reservation(AddressReservation),
     L2(L2Advertisement),
     Bgp(BGPAdvertisement),
     Peer(BGPPeer),
@@ -39,6 +41,7 @@ impl Object {
     fn metadata(&mut self) -> &mut ObjectMeta {
         match self {
             Self::Pool(it) => &mut it.metadata,
+            Self::Reservation(it) => &mut it.metadata,
             Self::L2(it) => &mut it.metadata,
             Self::Bgp(it) => &mut it.metadata,
             Self::Peer(it) => &mut it.metadata,
@@ -50,6 +53,7 @@ impl Object {
     fn add_to(self, resources: Resources) -> Resources {
         match self {
             Self::Pool(it) => resources.with_pools([it]),
+            Self::Reservation(it) => resources.with_reservations([it]),
             Self::L2(it) => resources.with_l2_advertisements([it]),
             Self::Bgp(it) => resources.with_bgp_advertisements([it]),
             Self::Peer(it) => resources.with_bgp_peers([it]),
@@ -63,6 +67,7 @@ impl Object {
         let name = named.metadata().name.clone().unwrap();
         let (kind, candidate) = match self {
             Self::Pool(it) => (Kind::IpAddressPool, Candidate::IpAddressPool(Arc::new(it))),
+            Self::Reservation(it) => (Kind::AddressReservation, Candidate::AddressReservation(Arc::new(it))),
             Self::L2(it) => (Kind::L2Advertisement, Candidate::L2Advertisement(Arc::new(it))),
             Self::Bgp(it) => (Kind::BgpAdvertisement, Candidate::BgpAdvertisement(Arc::new(it))),
             Self::Peer(it) => (Kind::BgpPeer, Candidate::BgpPeer(Arc::new(it))),
@@ -111,6 +116,21 @@ fn any_object() -> impl Strategy<Value = Object> {
             object.metadata.labels = Some(labels(&[("l", l)]));
             Object::Pool(object)
         });
+    let reserved = some(&["10.0.0.7", "10.0.0.0/30", "10.0.1.5-10.0.1.99", "2001:db8::1", "x"], 3);
+    let holders = (maybe(&["shop", ""]), prop::option::of(Just(ReservedService::default())));
+    let reservations = (select(&["r0", "r1"][..]), reserved, holders, prop::option::of(-1..3i64)).prop_map(
+        |(name, entries, (namespace, service), limit)| {
+            let mut object = reservation(name, &[]);
+            let quota = |max_addresses| AddressQuota { namespace: "shop".to_owned(), max_addresses };
+            object.spec = AddressReservationSpec {
+                addresses: entries,
+                namespace,
+                service,
+                quotas: limit.into_iter().map(quota).collect(),
+            };
+            Object::Reservation(object)
+        },
+    );
     let names = || some(&["p0", "p1", "p9"], 2);
     let l2 = (select(&["l0", "l1"][..]), names(), selectors(), selectors()).prop_map(
         |(name, pools, by_label, nodes)| {
@@ -171,7 +191,7 @@ fn any_object() -> impl Strategy<Value = Object> {
     });
     let communities = (select(&["c0", "c1"][..]), select(&["alias", "other"][..]), select(&["1:2", "x"][..]))
         .prop_map(|(name, alias, value)| Object::Community(community(name, &[(alias, value)])));
-    let objects = prop_oneof![pools, l2, bgp, peers, profiles, communities];
+    let objects = prop_oneof![pools, reservations, l2, bgp, peers, profiles, communities];
     (objects, prop::option::of(0..3i64)).prop_map(|(mut object, second)| {
         let time = second.map(|second| Time(Timestamp::from_second(second).unwrap()));
         object.metadata().creation_timestamp = time;
@@ -220,6 +240,7 @@ fn strangers() -> Vec<Object> {
     };
     vec![
         Object::Pool(pool("stranger", &["172.16.0.0/16", "2001:db8:2::/48"])),
+        Object::Reservation(reservation("stranger", &["172.16.0.0/30"])),
         Object::L2(l2_advertisement(
             "stranger",
             L2AdvertisementSpec { ip_address_pools: names("stranger"), ..Default::default() },
@@ -256,7 +277,7 @@ proptest! {
     }
 
     #[test]
-    fn an_unrelated_object_changes_no_finding_of_others(objects in objects(), index in 0..6usize) {
+    fn an_unrelated_object_changes_no_finding_of_others(objects in objects(), index in 0..7usize) {
         let alone = compile(&with(objects.clone()));
         let stranger = strangers().remove(index);
         let together = compile(&with(objects.into_iter().chain([stranger])));
@@ -308,6 +329,7 @@ proptest! {
         let verdict = admit(&resources, change, Operation::Create, NAMESPACE);
         let mut stored = resources;
         age(&mut stored.pools, |it| &mut it.metadata);
+        age(&mut stored.reservations, |it| &mut it.metadata);
         age(&mut stored.bgp_peers, |it| &mut it.metadata);
         age(&mut stored.communities, |it| &mut it.metadata);
         age(&mut stored.bgp_advertisements, |it| &mut it.metadata);

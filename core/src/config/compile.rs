@@ -14,6 +14,7 @@
 mod advertisements;
 mod peers;
 mod pools;
+mod reservations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,6 +60,7 @@ pub(crate) fn compile_with_last(resources: &Resources, last: Option<&ObjectRef>)
     compiling.peers(&profiles);
     let aliases = compiling.aliases();
     compiling.address_pools();
+    compiling.reservations();
     compiling.l2_advertisements();
     compiling.bgp_advertisements(&aliases);
     let mut compiled = compiling.compiled;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ferrolb_api::well_known::{GROUP, component, label, object};
+use ferrolb_api::well_known::{ADDED_GROUP, GROUP, component, label, object};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
@@ -103,6 +103,7 @@ fn controller() -> Rights {
         ],
         own: vec![
             rule(GROUP, CONFIGURATION, READ),
+            rule(ADDED_GROUP, &["addressreservations"], READ),
             rule(GROUP, &["ipaddresspools/status"], &["patch", "update"]),
             rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
             // The owner of its ConfigurationState is its own pod.
@@ -174,6 +175,7 @@ fn webhook() -> Rights {
         ],
         own: vec![
             rule(GROUP, CONFIGURATION, READ),
+            rule(ADDED_GROUP, &["addressreservations"], READ),
             rule("", &["secrets"], &["create"]),
             named(rule("", &["secrets"], &["get", "list", "update", "watch"]), object::WEBHOOK_SECRET),
         ],

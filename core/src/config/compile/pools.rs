@@ -61,7 +61,7 @@ impl Compiling<'_> {
     }
 }
 
-fn key(address: IpAddr) -> Key {
+pub(super) fn key(address: IpAddr) -> Key {
     (Family::of(address), to_number(address))
 }
 
@@ -96,7 +96,7 @@ fn claim(
 }
 
 /// The lowest range of `claimed` (whose ranges are disjoint) that shares an address with `range`.
-fn overlapping<'a>(claimed: &'a ByAddress, range: &IpRange) -> Option<&'a (IpRange, Arc<str>)> {
+pub(super) fn overlapping<'a>(claimed: &'a ByAddress, range: &IpRange) -> Option<&'a (IpRange, Arc<str>)> {
     let family = range.family();
     let (first, last) = (to_number(range.first()), to_number(range.last()));
     let before = claimed.range(..=(family, first)).next_back().map(|(_, it)| it);
@@ -115,7 +115,7 @@ fn first_common(a: &IpRange, b: &IpRange) -> (IpNet, IpNet) {
     (around(a), around(b))
 }
 
-type Key = (Family, u128);
+pub(super) type Key = (Family, u128);
 
 /// Addresses that the cluster itself uses, by where they start. Blocks of one kind are disjoint.
 struct Cluster<'a> {
