@@ -232,7 +232,10 @@ fn claim(parsed: &Parsed, in_force: &Claimed) -> (Claimed, Vec<Finding<PoolProbl
 }
 
 /// The lowest range of `claimed` (whose ranges are disjoint) that shares an address with `range`.
-fn overlapping<'a>(claimed: &'a Claimed, range: &IpRange) -> Option<&'a (IpRange, Arc<Pool>)> {
+pub(super) fn overlapping<'a, T>(
+    claimed: &'a BTreeMap<Key, (IpRange, T)>,
+    range: &IpRange,
+) -> Option<&'a (IpRange, T)> {
     let (first, last) = (key(range.first()), key(range.last()));
     let before = claimed.range(..=first).next_back().map(|(_, it)| it);
     before
