@@ -4,6 +4,7 @@
 //! form in which it lies in a Secret. [`Bundle::check`] says whether it still serves; it verifies as a
 //! client would, at a time [`RENEW_BEFORE`] in the future, so that renewal needs no arithmetic of dates.
 
+mod policy;
 mod server;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,6 +23,7 @@ use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
+pub use policy::{MinVersion, Policy, PolicyError};
 pub use server::serve;
 
 /// How long before its end a certificate is renewed.
@@ -240,10 +242,10 @@ impl Identity {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(key);
     }
 
-    /// A server's TLS configuration: TLS 1.3, as MetalLB's default is.
-    pub fn server_config(&self) -> Result<Arc<ServerConfig>, rustls::Error> {
-        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_protocol_versions(&[&rustls::version::TLS13])?
+    /// A server's TLS configuration.
+    pub fn server_config(&self, policy: &Policy) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(policy.provider())
+            .with_protocol_versions(policy.versions())?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(self.clone()));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

@@ -112,8 +112,9 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     let listener = ferrolb_runtime::admin::listen(any, args.webhook_port, "admission reviews").await?;
     let router = router(Arc::new(Reviewer::new(existing, metrics)));
+    let tls_policy = args.common.tls.policy()?;
     let end = Shutdown::default();
-    let server = tls::serve(listener, &identity, router, end.clone());
+    let server = tls::serve(listener, &identity, &tls_policy, router, end.clone());
     let ending = async {
         shutdown.requested().await;
         tokio::time::sleep(LINGER).await;

@@ -32,6 +32,11 @@ struct Objects {
     writes: Vec<String>,
     /// Objects that refuse every apply, as for a field that cannot change.
     frozen: BTreeSet<String>,
+    /// Groups of the API that are told of.
+    groups: Vec<String>,
+    /// How many writes are left until everything stops.
+    stop: Option<usize>,
+    stopped: bool,
     /// Dry runs so far.
     dry_runs: usize,
     /// What becomes of dry runs while the webhook is not reached.
@@ -89,6 +94,46 @@ impl Api {
         state.by_path.insert(path.into(), object.clone());
         self.tell(&mut state, path, type_, &object);
         object
+    }
+
+    /// After so many more writes none is done or answered; those of leases and Events do not count.
+    pub(crate) fn stop_after(&self, writes: usize) {
+        self.state.lock().unwrap().stop = Some(writes);
+    }
+
+    /// Whether it came to that.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.state.lock().unwrap().stopped
+    }
+
+    /// Answers again.
+    pub(crate) fn go_on(&self) {
+        let mut state = self.state.lock().unwrap();
+        (state.stop, state.stopped) = (None, false);
+    }
+
+    /// Whether this write is not done any more.
+    fn loses(&self, write: &str) -> bool {
+        let mut state = self.state.lock().unwrap();
+        if write.contains("/leases") || write.contains("/events") {
+            return false;
+        }
+        match &mut state.stop {
+            None => false,
+            Some(0) => {
+                state.stopped = true;
+                true
+            }
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+        }
+    }
+
+    /// Tells of a group of the API.
+    pub(crate) fn has_group(&self, name: &str) {
+        self.state.lock().unwrap().groups.push(name.into());
     }
 
     /// From now on, until it is deleted, the object refuses to be changed.
@@ -236,12 +281,20 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
         return api.dry_run();
     }
     if head.method != Method::GET {
+        if api.loses(&full) {
+            std::future::pending::<()>().await;
+        }
         api.state.lock().unwrap().writes.push(format!("{} {full}", head.method));
     }
     let applies =
         head.headers.get("content-type").is_some_and(|it| it.to_str().unwrap_or_default().contains("apply"));
     let manager = query.split('&').find_map(|pair| pair.strip_prefix("fieldManager=")).filter(|_| applies);
     let answer = match head.method {
+        Method::GET if path == "/apis" => {
+            let group = |name: &String| json!({"name": name, "versions": []});
+            let groups: Vec<Value> = api.state.lock().unwrap().groups.iter().map(group).collect();
+            Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+        }
         Method::GET if query.contains("watch=true") => {
             let after = query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion="));
             return api

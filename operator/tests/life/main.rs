@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected ends there")]
 
 mod api;
+mod killed;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -40,6 +41,12 @@ struct Running {
 }
 
 fn start(api: &Api) -> Running {
+    let args =
+        Args::parse_from(["manager", "--image", "ferrolb.io/ferrolb:v0.1.0", "--pod-name", "operator-1"]);
+    start_with(api, args)
+}
+
+fn start_with(api: &Api, args: Args) -> Running {
     api.put(CRD, json!({"metadata": {}, "spec": {
         "group": "metallb.io", "scope": "Namespaced", "names": {"kind": "MetalLB", "plural": "metallbs"}, "versions": [],
     }}));
@@ -53,8 +60,6 @@ fn start(api: &Api) -> Running {
         pages: Pages::default(),
         shutdown: shutdown.clone(),
     };
-    let args =
-        Args::parse_from(["manager", "--image", "ferrolb.io/ferrolb:v0.1.0", "--pod-name", "operator-1"]);
     let task = tokio::spawn(ferrolb_operator::run(args, process));
     Running { api: api.clone(), shutdown, task }
 }
@@ -108,8 +113,8 @@ async fn installed() -> Running {
 async fn one_object_installs_everything_and_the_status_follows() {
     let running = installed().await;
     let paths = running.api.paths();
-    // The object, its CRD, its namespace, the lease and 24 operands.
-    assert_eq!(paths.len(), 28, "{paths:#?}");
+    // The object, its CRD, its namespace, the lease and 25 operands.
+    assert_eq!(paths.len(), 29, "{paths:#?}");
     for type_ in ["Progressing", "Degraded"] {
         assert_eq!(condition(&running.api, type_), Some(("False".into(), "AsExpected".into())));
     }
@@ -192,20 +197,20 @@ async fn drift_is_repaired_and_nothing_else_is_written() {
 async fn a_refused_object_leaves_what_runs_and_says_why() {
     let Running { api, .. } = installed().await;
     let mut metallb = api.get(METALLB).unwrap();
-    metallb["spec"] = json!({"bgpBackend": "frr-k8s-external", "logLevel": "debug"});
+    metallb["spec"] = json!({"bgpBackend": "frr-k8s-external", "loadBalancerClass": "lb"});
     api.put(METALLB, metallb);
     until("degraded", &api, is_true("Degraded")).await;
     assert_eq!(condition(&api, "Degraded").unwrap().1, "UnsupportedBackend");
     assert_eq!(condition(&api, "Available").unwrap().0, "True");
     let args =
         |api: &Api| api.get(SPEAKER).unwrap()["spec"]["template"]["spec"]["containers"][0]["args"].clone();
-    assert!(args(&api).as_array().unwrap().contains(&json!("--log-level=info")));
+    assert!(!args(&api).as_array().unwrap().contains(&json!("--lb-class=lb")));
 
     let mut metallb = api.get(METALLB).unwrap();
     metallb["spec"]["bgpBackend"] = Value::Null;
     api.put(METALLB, metallb);
     until("the change is applied", &api, |api| {
-        args(api).as_array().unwrap().contains(&json!("--log-level=debug"))
+        args(api).as_array().unwrap().contains(&json!("--lb-class=lb"))
     })
     .await;
     until("not degraded", &api, |api| condition(api, "Degraded").unwrap().0 == "False").await;
@@ -321,12 +326,16 @@ async fn a_namespace_that_refuses_the_speakers_is_named() {
     let _running = start(&api);
     api.put(NAMESPACE, json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}));
     api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
-    until("progress", &api, is_true("Progressing")).await;
-    lack_speakers(&api);
     until("degraded", &api, is_true("Degraded")).await;
     assert_eq!(condition(&api, "Degraded").unwrap().1, "PodSecurityForbids");
     let text = api.get(METALLB).unwrap()["status"].to_string();
     assert!(text.contains("kubectl label --overwrite namespace metallb-system"), "{text}");
+    assert!(api.get(CONTROLLER).is_some());
+    assert!(api.get(SPEAKER).is_none(), "it was looked at before");
+
+    api.put(NAMESPACE, json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}));
+    until("speakers", &api, |api| api.get(SPEAKER).is_some()).await;
+    until("recovered", &api, |api| condition(api, "Degraded").unwrap().0 == "False").await;
 }
 
 /// Three nodes want a speaker, none is made.
@@ -464,4 +473,21 @@ async fn who_edits_again_and_again_is_named_and_waited_for() {
     assert!(text.contains("ConfigMap metallb-excludel2: argocd keeps changing"), "{text}");
     assert!(edits > 3, "a person may try something: {edits}");
     assert!(api.events("OperandRepaired").iter().all(|text| text.contains("edited by argocd")));
+}
+
+#[tokio::test]
+async fn on_openshift_speakers_name_their_constraint_and_servers_follow_the_profile() {
+    let api = Api::new();
+    api.has_group("security.openshift.io");
+    api.put(
+        "/apis/config.openshift.io/v1/apiservers/cluster",
+        json!({"metadata": {}, "spec": {"tlsSecurityProfile": {"type": "Intermediate"}}}),
+    );
+    let _running = start(&api);
+    api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
+    until("speakers", &api, |api| api.get(SPEAKER).is_some()).await;
+    let template = api.get(SPEAKER).unwrap()["spec"]["template"].clone();
+    assert_eq!(template["metadata"]["annotations"]["openshift.io/required-scc"], "privileged");
+    let args = template["spec"]["containers"][0]["args"].as_array().unwrap();
+    assert!(args.contains(&json!("--tls-min-version=VersionTLS12")), "{args:?}");
 }
