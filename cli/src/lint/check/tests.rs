@@ -156,7 +156,8 @@ fn files_replace_what_the_cluster_holds_and_are_judged_beside_it() {
     assert_eq!(found, [(true, "IPAddressPool \"a\""), (false, "IPAddressPool \"broken\"")]);
 }
 
-/// An object of the configuration, right or wrong.
+/// An object of the configuration, right or wrong. What the schema forbids is not among them: it does not get
+/// as far as admission.
 fn object() -> impl Strategy<Value = serde_json::Value> {
     let name = prop::sample::select(vec!["a", "b", "c"]);
     let addresses = prop::sample::select(vec![
@@ -193,7 +194,7 @@ fn object() -> impl Strategy<Value = serde_json::Value> {
         });
     let some = |texts: &[&'static str]| prop::collection::vec(prop::sample::select(texts.to_vec()), 0..3);
     let numbers =
-        (prop::sample::select(vec![0_i64, 100, 200, -1]), prop::sample::select(vec![24_i64, 26, 32, 33]));
+        (prop::sample::select(vec![0_i64, 100, 200]), prop::sample::select(vec![24_i64, 26, 32]));
     let bgp = (
         name.clone(),
         pools,
@@ -208,7 +209,7 @@ fn object() -> impl Strategy<Value = serde_json::Value> {
                         "communities": communities, "localPref": preference, "aggregationLength": length}})
     });
     let profile =
-        (name.clone(), prop::sample::select(vec![5_u32, 50, 70000])).prop_map(|(name, interval)| {
+        (name.clone(), prop::sample::select(vec![10_u32, 50, 60000])).prop_map(|(name, interval)| {
             json!({"apiVersion": "metallb.io/v1beta1", "kind": "BFDProfile", "metadata": {"name": name},
                "spec": {"receiveInterval": interval, "echoMode": true}})
         });
