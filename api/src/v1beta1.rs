@@ -19,7 +19,8 @@ pub use configuration_state::{ConfigurationResult, ConfigurationState, Configura
 pub use ip_address_pool::{IPAddressPool, IPAddressPoolSpec, IPAddressPoolStatus, ServiceAllocation};
 pub use l2_advertisement::{L2Advertisement, L2AdvertisementSpec, L2AdvertisementStatus, PreferredNode};
 pub use metallb::{
-    ComponentStatus, FrrK8sConfig, LogLevel, MetalLB, MetalLBSpec, MetalLBStatus, WorkloadConfig,
+    ComponentStatus, FrrK8sConfig, LogLevel, MetalLB, MetalLBSpec, MetalLBStatus, MetricsConfig,
+    NetworkPolicies, TlsConfig, TlsVersion, WorkloadConfig,
 };
 pub use service_bgp_status::{ServiceBGPStatus, ServiceBGPStatusSpec, ServiceBGPStatusStatus};
 pub use service_l2_status::{

@@ -103,6 +103,8 @@ pub mod object {
     pub const EXCLUDE_L2: &str = "metallb-excludel2";
     /// Key in [`EXCLUDE_L2`].
     pub const EXCLUDE_L2_KEY: &str = "excludel2.yaml";
+    /// ConfigMap with the log level that running processes follow.
+    pub const LOG_LEVEL: &str = "metallb-log-level";
     /// Lease of the operator.
     pub const OPERATOR_LEASE: &str = "metallb.io.metallboperator";
     /// Lease of the controller: whoever holds it writes addresses.
@@ -171,6 +173,12 @@ pub mod service_condition {
     pub const ADDRESS_ASSIGNED: &str = "ferrolb.io/AddressAssigned";
     /// Reason while it has.
     pub const ASSIGNED: &str = "Assigned";
+}
+
+/// Conditions of pods.
+pub mod pod_condition {
+    /// Readiness gate of speakers: what was announced before this pod came is announced again.
+    pub const ANNOUNCING: &str = "ferrolb.io/Announcing";
 }
 
 /// Condition types of the `MetalLB` object, in the order of its status.

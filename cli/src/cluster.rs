@@ -37,19 +37,42 @@ impl Access {
         resource: &str,
         namespace: Option<&str>,
     ) -> anyhow::Result<Vec<K>> {
+        let objects = self.get(resource, namespace)?.into_iter();
+        let objects = objects.map(serde_json::from_value).collect::<Result<Vec<_>, _>>();
+        objects.with_context(|| format!("cannot read an object of {resource}"))
+    }
+
+    /// All objects of several resources by one request of kubectl, which takes longer to start than to ask.
+    pub(crate) fn mixed(&self, resources: &[&str], namespace: Option<&str>) -> anyhow::Result<Objects> {
+        Ok(Objects(self.get(&resources.join(","), namespace)?))
+    }
+
+    fn get(&self, resources: &str, namespace: Option<&str>) -> anyhow::Result<Vec<Value>> {
         let mut kubectl = Command::new("kubectl");
-        kubectl.args(["get", resource, "--output=json"]);
+        kubectl.args(["get", resources, "--output=json"]);
         kubectl
             .arg(namespace.map_or_else(|| "--all-namespaces".to_owned(), |it| format!("--namespace={it}")));
         kubectl.args(self.kubeconfig.as_ref().map(|it| format!("--kubeconfig={it}")));
         kubectl.args(self.context.as_ref().map(|it| format!("--context={it}")));
         let output = kubectl.output().context("cannot run kubectl")?;
         if !output.status.success() {
-            bail!("kubectl get {resource}: {}", String::from_utf8_lossy(&output.stderr).trim());
+            bail!("kubectl get {resources}: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
         let list: List = serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("kubectl get {resource} printed no list"))?;
-        let objects = list.items.into_iter().map(serde_json::from_value).collect::<Result<Vec<_>, _>>();
-        objects.with_context(|| format!("cannot read an object of {resource}"))
+            .with_context(|| format!("kubectl get {resources} printed no list"))?;
+        Ok(list.items)
+    }
+}
+
+/// Objects of several kinds.
+#[derive(Debug)]
+pub(crate) struct Objects(Vec<Value>);
+
+impl Objects {
+    /// Those of a kind.
+    pub(crate) fn of<K: DeserializeOwned>(&self, kind: &str) -> anyhow::Result<Vec<K>> {
+        let objects = self.0.iter().filter(|object| object["kind"] == kind).cloned();
+        let objects = objects.map(serde_json::from_value).collect::<Result<Vec<_>, _>>();
+        objects.with_context(|| format!("cannot read a {kind}"))
     }
 }

@@ -11,6 +11,8 @@ pub(crate) mod package;
 pub(crate) mod pools;
 pub(crate) mod rbac;
 pub(crate) mod render;
+pub(crate) mod status;
+pub(crate) mod why;
 
 /// The text of a file, or of standard input for `-`.
 fn read(path: &Path) -> anyhow::Result<String> {

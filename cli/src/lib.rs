@@ -1,5 +1,5 @@
 //! `kubectl ferrolb`: what FerroLB would install, the manifests that are generated from its types, what is
-//! wrong with a configuration, and how full its pools are.
+//! wrong with a configuration, how full its pools are, and why a Service is reached or not.
 //!
 //! ```text
 //! crds    api::crds()            ┐
@@ -7,6 +7,7 @@
 //! render  operator::render       ┘
 //! lint    core::config::compile  → findings with file and line → text, JSON, SARIF, GitHub
 //! pools   core::allocator over what the cluster holds → text
+//! why     core::explain over what the cluster shows → text, JSON; status for all Services
 //! package all of them            → files of a chart, a bundle, …
 //! ```
 
@@ -14,15 +15,19 @@ mod cluster;
 mod command;
 mod lint;
 mod manifest;
+mod observe;
 mod package;
 mod pools;
+mod status;
+mod table;
+mod why;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 /// Looks at FerroLB from outside: what it would install, with which rights, whether its configuration is
-/// right, and how full its pools are.
+/// right, how full its pools are, and why a Service is reached or not.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "kubectl-ferrolb", bin_name = "kubectl ferrolb", version)]
 pub struct Cli {
@@ -49,6 +54,15 @@ enum Command {
     /// The Secret metallb-memberlist is left out, since the operator makes its key, and so are owner
     /// references, since they need the cluster.
     Render(command::render::Args),
+    /// Says which Services are announced by whom, and what is to be done for the others.
+    ///
+    /// Exit status: 0 where all are announced, 1 where one is not, 2 where the cluster could not be asked.
+    Status(command::status::Args),
+    /// Says why a Service is reached or not: its address, pool, advertisements, and each node's verdict. The
+    /// first line is what to fix first.
+    ///
+    /// Exit status: 0 where it is announced, 1 where it is not, 2 where the cluster could not be asked.
+    Why(command::why::Args),
 }
 
 /// Runs one command; an error is told on standard error.
@@ -61,6 +75,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Pools(args) => (command::pools::run(&args).map(success), ExitCode::FAILURE),
         Command::Rbac(args) => (command::rbac::run(&args).map(success), ExitCode::FAILURE),
         Command::Render(args) => (command::render::run(&args).map(success), ExitCode::FAILURE),
+        Command::Status(args) => (command::status::run(&args), ExitCode::from(2)),
+        Command::Why(args) => (command::why::run(&args), ExitCode::from(2)),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

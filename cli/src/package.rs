@@ -45,6 +45,7 @@ pub(crate) fn settings(namespace: &str, image: &ImageReference) -> Settings {
         namespace: namespace.into(),
         image: image.clone(),
         version: ferrolb_operator::VERSION.into(),
+        certificate: None,
     }
 }
 

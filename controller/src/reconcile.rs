@@ -10,7 +10,7 @@ use ferrolb_api::v1beta1::{
 use ferrolb_api::v1beta2::BGPPeer;
 use ferrolb_api::well_known::field_manager;
 use ferrolb_core::allocator::{Allocation, allocate};
-use ferrolb_core::config::{Compiled, compile};
+use ferrolb_core::config::{Compiled, Compiler};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::ServiceKey;
 use ferrolb_runtime::lease::Held as LeaseHeld;
@@ -66,6 +66,7 @@ pub(crate) struct Controller {
     pub(crate) reporter: Reporter,
     pub(crate) shutdown: Shutdown,
     view: View,
+    compiler: Compiler,
     /// The configuration as it was compiled last, and from what.
     compiled: Option<(Resources, Arc<Compiled>)>,
     lead: Option<Lead>,
@@ -115,6 +116,7 @@ impl Controller {
             reporter,
             shutdown,
             view: View::default(),
+            compiler: Compiler::default(),
             compiled: None,
             lead: None,
             owner: None,
@@ -234,7 +236,7 @@ impl Controller {
         {
             return Arc::clone(compiled);
         }
-        let compiled = Arc::new(compile(&resources));
+        let compiled = Arc::new(self.compiler.compile(&resources));
         self.compiled = Some((resources, Arc::clone(&compiled)));
         compiled
     }

@@ -71,6 +71,12 @@ pub enum Verdict {
         /// Why.
         message: String,
     },
+    /// Refused, since a text in it is not of the kind that its field has: a duration, say. To clients that is
+    /// a malformed request.
+    Unreadable {
+        /// Why.
+        message: String,
+    },
 }
 
 impl Verdict {
@@ -113,9 +119,13 @@ pub fn admit(existing: &Resources, candidate: Candidate, operation: Operation, n
     let compiled = compile_with_last(&resources, Some(&reference));
     let (own, others): (Vec<_>, Vec<_>) =
         compiled.diagnostics.into_iter().partition(|it| it.object == reference);
-    let invalid: Vec<String> = messages(own.iter().filter(|it| it.severity() == Severity::Invalid));
+    let invalid: Vec<&Diagnostic> = own.iter().filter(|it| it.severity() == Severity::Invalid).collect();
     if !invalid.is_empty() {
-        return Verdict::Denied { message: invalid.join("\n") };
+        let message = messages(invalid.iter().copied()).join("\n");
+        return match invalid.iter().any(|it| it.is_unreadable()) {
+            true => Verdict::Unreadable { message },
+            false => Verdict::Denied { message },
+        };
     }
     warnings.extend(messages(&own));
     // What is found with others now and was not before.

@@ -11,6 +11,7 @@ pub mod bgp_advertisements;
 pub mod communities;
 mod compile;
 mod diagnostic;
+mod kept;
 mod lookup;
 mod memory;
 pub mod peers;
@@ -27,7 +28,7 @@ pub use self::advertisements::{Interfaces, L2Advertisement};
 pub use self::bfd::BfdProfile;
 pub use self::bgp_advertisements::BgpAdvertisement;
 pub(crate) use self::compile::compile_with_last;
-pub use self::compile::{Compiled, compile};
+pub use self::compile::{Compiled, Compiler, compile};
 pub use self::diagnostic::{
     AdvertisementProblem, BfdField, BfdProblem, BgpAdvertisementProblem, CommunityProblem,
     CommunityValueError, Diagnostic, Kind, Message, ObjectRef, PeerProblem, PoolProblem, Reserved,
@@ -41,20 +42,20 @@ use self::ranges::{Family, IpRange, to_number};
 /// The configuration in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    pools: BTreeMap<String, Pool>,
+    pools: Arc<BTreeMap<String, Arc<Pool>>>,
     left_out: BTreeMap<String, LeftOutPool>,
-    l2_advertisements: BTreeMap<String, L2Advertisement>,
-    bgp_advertisements: BTreeMap<String, BgpAdvertisement>,
-    peers: BTreeMap<String, Peer>,
-    by_address: ByAddress,
+    l2_advertisements: BTreeMap<String, Arc<L2Advertisement>>,
+    bgp_advertisements: BTreeMap<String, Arc<BgpAdvertisement>>,
+    peers: BTreeMap<String, Arc<Peer>>,
+    by_address: Arc<ByAddress>,
 }
 
-/// Which pool an address is in: (family, first number) of each range → (the range, its pool).
-type ByAddress = BTreeMap<(Family, u128), (IpRange, Arc<str>)>;
+/// The ranges of the pools in force, in order: no two share an address.
+type ByAddress = Vec<(IpRange, Arc<Pool>)>;
 
 impl Config {
     /// The pools in force, by name.
-    pub fn pools(&self) -> &BTreeMap<String, Pool> {
+    pub fn pools(&self) -> &BTreeMap<String, Arc<Pool>> {
         &self.pools
     }
 
@@ -64,17 +65,17 @@ impl Config {
     }
 
     /// The L2 advertisements in force, by name.
-    pub fn l2_advertisements(&self) -> &BTreeMap<String, L2Advertisement> {
+    pub fn l2_advertisements(&self) -> &BTreeMap<String, Arc<L2Advertisement>> {
         &self.l2_advertisements
     }
 
     /// The BGP advertisements in force, by name.
-    pub fn bgp_advertisements(&self) -> &BTreeMap<String, BgpAdvertisement> {
+    pub fn bgp_advertisements(&self) -> &BTreeMap<String, Arc<BgpAdvertisement>> {
         &self.bgp_advertisements
     }
 
     /// The BGP peers in force, by name, each with its BFD profile.
-    pub fn peers(&self) -> &BTreeMap<String, Peer> {
+    pub fn peers(&self) -> &BTreeMap<String, Arc<Peer>> {
         &self.peers
     }
 
@@ -87,8 +88,10 @@ impl Config {
     /// overlap, so there is at most one.
     pub fn pool_around(&self, address: IpAddr) -> Option<&Pool> {
         let key = (Family::of(address), to_number(address));
-        let (_, (range, pool)) = self.by_address.range(..=key).next_back()?;
-        if range.contains(address) { self.pools.get(&**pool) } else { None }
+        let begins = |range: &IpRange| (range.family(), to_number(range.first()));
+        let after = self.by_address.partition_point(|(range, _)| begins(range) <= key);
+        let (range, pool) = self.by_address.get(after.checked_sub(1)?)?;
+        range.contains(address).then_some(&**pool)
     }
 
     /// The one pool in force that holds all these addresses and may give them.

@@ -4,6 +4,7 @@
 //! Resources ──compile──▶ Config + diagnostics          config, admission, status
 //! Config + LoadBalancers + Held ──allocate──▶ outcomes   allocator        (controller)
 //! Config + LoadBalancers + members ──plan──▶ plans, claims, routes            planner   (speaker)
+//! all of these, as the API server shows them ──explain──▶ why a Service is (not) reached   explain   (cli)
 //! ```
 //!
 //! A refusal is a value: [`allocator::Refusal`] says why an address was not given,
@@ -13,6 +14,7 @@ pub mod admission;
 pub mod allocator;
 pub mod config;
 mod duration;
+pub mod explain;
 pub mod node;
 pub mod planner;
 pub mod resources;

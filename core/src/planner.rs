@@ -14,6 +14,7 @@
 
 mod bgp;
 mod eligible;
+mod event;
 mod layer2;
 pub mod ownership;
 
@@ -26,6 +27,7 @@ use ferrolb_proto::bgp::AdjRibOut;
 use ferrolb_proto::ethernet::MacAddr;
 
 pub use self::bgp::{BgpPlan, Conflict};
+pub use self::event::Event;
 pub use self::layer2::{AddressPlan, Layer2Plan, LinkClaim, LinkClaims, Seen, Wire, claims, hold};
 pub use self::ownership::{Election, Elections, elect};
 use crate::config::{Config, Interfaces};
@@ -309,90 +311,4 @@ pub type Routes = BTreeMap<String, Arc<AdjRibOut>>;
 /// Brings the routes of all Services together: one that several have gets the communities of all.
 pub fn routes<'a>(plans: impl IntoIterator<Item = &'a ServicePlan>) -> Routes {
     bgp::merge(plans)
-}
-
-/// An Event that a speaker records on a Service.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Event {
-    /// This node began to announce.
-    NodeAssigned {
-        /// Its name.
-        node: String,
-        /// How.
-        protocol: Protocol,
-    },
-    /// This node is the first to announce an address, but has none of its interfaces, nor has another.
-    AnnounceFailed {
-        /// Its name.
-        node: String,
-        /// The address.
-        address: IpAddr,
-    },
-    /// A host that is no speaker has an address of the Service.
-    AddressConflict {
-        /// The address.
-        address: IpAddr,
-        /// The host's MAC.
-        mac: MacAddr,
-    },
-    /// No node may announce an address.
-    NoEligibleNodes {
-        /// The address.
-        address: IpAddr,
-        /// Why, for each node.
-        withheld: BTreeMap<String, Withheld>,
-    },
-}
-
-/// An Event is no list: of more nodes the number must do.
-const NODES_OF_AN_EVENT: usize = 8;
-
-impl Event {
-    /// `reason` of the Event.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::NodeAssigned { .. } => "nodeAssigned",
-            Self::AnnounceFailed { .. } => "announceFailed",
-            Self::AddressConflict { .. } => "AddressConflict",
-            Self::NoEligibleNodes { .. } => "NoEligibleNodes",
-        }
-    }
-
-    /// Whether its type is Warning rather than Normal.
-    pub fn is_warning(&self) -> bool {
-        !matches!(self, Self::NodeAssigned { .. })
-    }
-}
-
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NodeAssigned { node, protocol } => {
-                write!(f, "announcing from node \"{node}\" with protocol \"{protocol}\"")
-            }
-            Self::AnnounceFailed { node, address } => write!(
-                f,
-                "the interfaces specified by LB IP \"{address}\" doesn't exist in assigned node \"{node}\" with \
-                 protocol \"{}\"",
-                Protocol::Layer2
-            ),
-            Self::AddressConflict { address, mac } => write!(
-                f,
-                "another host with MAC {mac}, which is no speaker, uses address {address}: remove the address from it; \
-                 until then it is not announced"
-            ),
-            Self::NoEligibleNodes { address, withheld } => {
-                write!(f, "no node can announce address {address}")?;
-                let mut separator = ": ";
-                for (node, why) in withheld.iter().take(NODES_OF_AN_EVENT) {
-                    write!(f, "{separator}{node}: {why}")?;
-                    separator = "; ";
-                }
-                match withheld.len().saturating_sub(NODES_OF_AN_EVENT) {
-                    0 => Ok(()),
-                    more => write!(f, "; and {more} more"),
-                }
-            }
-        }
-    }
 }

@@ -72,6 +72,21 @@ fn all_faults_are_told_at_once() {
 }
 
 #[test]
+fn a_text_that_is_no_duration_is_no_matter_of_opinion() {
+    let mut peer = bgp_peer("p", "10.0.0.1");
+    peer.metadata.namespace = Some(NAMESPACE.to_owned());
+    peer.spec.hold_time = Some("abc".to_owned());
+    let judged =
+        |peer| admit(&Resources::default(), Candidate::BgpPeer(Arc::new(peer)), Operation::Create, NAMESPACE);
+    assert_eq!(
+        judged(peer.clone()),
+        Verdict::Unreadable { message: "time: invalid duration \"abc\"".to_owned() }
+    );
+    peer.spec.hold_time = Some("1s".to_owned());
+    assert!(matches!(judged(peer), Verdict::Denied { .. }));
+}
+
+#[test]
 fn overlap_is_the_fault_of_the_candidate() {
     let first = || created(here(pool("first", &["1.1.1.1-1.1.1.100"])), 20);
     let second = |entry| created(here(pool("second", &[entry])), 10);

@@ -110,6 +110,18 @@ impl Layout {
         self.dir.join("log").join(format!("{daemon}.log"))
     }
 
+    /// What the API server is to record of its requests.
+    #[must_use]
+    pub fn audit_policy(&self) -> PathBuf {
+        self.dir.join("audit-policy.json")
+    }
+
+    /// What it recorded: who asked for what, and whether that was allowed. One JSON object a line.
+    #[must_use]
+    pub fn audit_log(&self) -> PathBuf {
+        self.log("audit")
+    }
+
     /// The name of the lab's branch of the cgroups: each lab of this machine has its own.
     #[must_use]
     pub fn cgroup(&self) -> String {

@@ -100,6 +100,9 @@ fn build(layout: &Layout, progress: &Progress, state: &State, daemons: &Daemons)
     progress.say("hosts: network namespaces, bridge, cables, addresses");
     network::build(&state.hosts, &layout.dir)?;
     pki::Pki::create(layout)?;
+    let policy = layout.audit_policy();
+    fs::write(&policy, control_plane::audit_policy().to_string())
+        .attempt(|| format!("write {}", policy.display()))?;
     base_images(layout)?;
     progress.check()?;
     progress.say("control plane, nodes, router and registry start");

@@ -98,3 +98,83 @@ fn states(product: &Product, good: impl Fn(&str, &str) -> bool) -> Result<(), St
         items.iter().map(|item| format!("{}: {}", item["metadata"]["name"], item["status"])).collect();
     Err(shown.join("\n"))
 }
+
+fn object(kind: &str, name: &str, spec: &str) -> String {
+    let version = if kind == "BGPPeer" { "v1beta2" } else { "v1beta1" };
+    format!(
+        "apiVersion: metallb.io/{version}\nkind: {kind}\nmetadata: {{name: {name}, namespace: {NAMESPACE}}}\nspec: {spec}\n"
+    )
+}
+
+#[test]
+fn every_kind_is_judged_where_it_is_applied() {
+    let product = Product::ready();
+    let peer = |address: &str| format!("{{myASN: 64512, peerASN: 64513, peerAddress: {address}}}");
+    let community = |value: &str| format!("{{communities: [{{name: one, value: \"{value}\"}}]}}");
+    let there = [
+        object("IPAddressPool", "there", "{addresses: [192.168.75.0/24]}"),
+        object(
+            "BGPPeer",
+            "there",
+            "{myASN: 64512, peerASN: 64513, peerAddress: 192.168.10.96, bfdProfile: there}",
+        ),
+        object("BFDProfile", "there", "{}"),
+        object("Community", "there", &community("64512:1")),
+    ];
+    for object in &there {
+        product.lab.apply(object).unwrap();
+    }
+    let elsewhere = pool("wrong", "192.168.74.0/24").replace(NAMESPACE, "default");
+    let rows = [
+        (
+            object("IPAddressPool", "wrong", "{addresses: [192.168.75.15-192.168.75.20]}"),
+            "overlaps with already defined CIDR",
+        ),
+        // The same by an update.
+        (
+            object("IPAddressPool", "there", "{addresses: [192.168.10.0/24]}"),
+            "overlaps with already defined CIDR",
+        ),
+        (
+            object("IPAddressPool", "wrong", "{addresses: [10.9.0.0/24, 10.9.0.5-10.9.0.6]}"),
+            "overlaps with already defined CIDR",
+        ),
+        (elsewhere, "resource must be created in metallb-system namespace"),
+        (object("BGPPeer", "wrong", &peer("1.1.1")), "invalid BGPPeer address"),
+        (object("BGPPeer", "wrong", &peer("192.168.10.96")), "already exists"),
+        (object("Community", "wrong", &community("99999999:1")), "invalid community value: invalid section"),
+        (object("Community", "there", &community("99999999:1")), "invalid community value: invalid section"),
+        (
+            object("Community", "wrong", &community("lar:123:9999:123")),
+            "expected community to be of format large",
+        ),
+        (object("Community", "wrong", &community("1111:2222")), "duplicate definition of community"),
+        (
+            object(
+                "BGPAdvertisement",
+                "wrong",
+                "{aggregationLength: 26, ipAddressPools: [there], peers: [a, a]}",
+            ),
+            "duplicate",
+        ),
+        (
+            object(
+                "BGPPeer",
+                "wrong",
+                "{myASN: 64512, peerASN: 64513, peerAddress: 192.168.10.95, holdTime: abc}",
+            ),
+            "denied the request: time: invalid duration \"abc\"",
+        ),
+    ];
+    for (object, expected) in &rows {
+        let refusal = product.lab.apply(object).map(drop).unwrap_err().to_string();
+        assert!(refusal.contains("admission webhook") && refusal.contains(expected), "{object}\n{refusal}");
+        let code = if expected.contains("duration") { "(BadRequest)" } else { "(Forbidden)" };
+        assert!(refusal.contains(code), "{refusal}");
+    }
+    let refusal = product.lab.delete(&there[2]).map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("failed to delete BFDProfile there, used by BGPPeer there"), "{refusal}");
+    for object in &there {
+        product.lab.delete(object).unwrap();
+    }
+}

@@ -1,26 +1,25 @@
 //! Nodes that vanish and return, and addresses that move on purpose: another node answers, without a gap
 //! where it is planned, and never do two for long.
 //!
-//! `RUNS=20` repeats what is measured.
+//! `RUNS=20` repeats what is measured and tells the distribution; `LOSS_SECONDS=300` is the time under loss.
+//! `hack/measure` does both.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ferrolb_e2e::wire::{Exchange, Frame, exchanges, first_announcement, now};
 use support::arp::{Asking, answered_by};
-use support::{ADDRESS, NAMESPACE, NODES, Product, WORKERS, measured, text, until};
+use support::http::Curling;
+use support::{ADDRESS, NAMESPACE, NODES, Product, WORKERS, measured, measured_all, runs, text, until};
 
 /// After this time no request has two answers any more, whatever happened before.
 const SETTLED: f64 = 1.0;
 /// The label that takes a node out of load balancing.
 const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
-
-fn runs() -> usize {
-    std::env::var("RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
-}
 
 fn other(node: &str) -> &'static str {
     WORKERS.into_iter().find(|it| *it != node).unwrap()
@@ -35,6 +34,7 @@ fn another_node_answers_when_the_owners_link_is_cut_and_keeps_the_address_when_i
         let owner = product.owner().unwrap();
         let heir = other(&owner);
         let asking = Asking::start(lab, "client", ADDRESS);
+        let curling = Curling::start(lab, "client", ADDRESS);
         let cut = now();
         lab.cut(&owner).unwrap();
         let took_over = answered_by(lab, "client", ADDRESS, Duration::from_secs(30));
@@ -44,6 +44,8 @@ fn another_node_answers_when_the_owners_link_is_cut_and_keeps_the_address_when_i
         lab.heal(&owner).unwrap();
         std::thread::sleep(Duration::from_secs(6));
         let frames = asking.stop();
+        // Pods on the node that was cut go on being chosen until Kubernetes takes their endpoints out.
+        measured("HTTP requests while the link was cut for 3 s", curling.stop().told());
 
         let first = first_announcement(&frames, heir, ADDRESS.parse().unwrap(), cut);
         delays.push(first.expect("a gratuitous frame of the new owner").at - cut);
@@ -56,9 +58,8 @@ fn another_node_answers_when_the_owners_link_is_cut_and_keeps_the_address_when_i
         product.wait_pods_ready();
         until("one owner is told", Duration::from_secs(30), || product.owner());
     }
-    delays.sort_by(f64::total_cmp);
-    measured("link cut to the first frame of the new owner, s", format!("{delays:.2?}"));
-    assert!(delays.iter().all(|delay| *delay < 10.0));
+    assert!(delays.iter().all(|delay| *delay < 10.0), "{delays:?}");
+    measured_all("link cut to the first frame of the new owner, s", delays);
 }
 
 /// What moves the address on purpose leaves no broadcast request unanswered.
@@ -97,9 +98,11 @@ fn planned_moves_leave_no_request_unanswered() {
 
 fn without_a_gap(product: &Product, what: &str, act: impl FnOnce()) {
     let asking = Asking::start(&product.lab, "client", ADDRESS);
+    let curling = Curling::start(&product.lab, "client", ADDRESS);
     act();
     std::thread::sleep(Duration::from_secs(3));
     let frames = asking.stop();
+    let requests = curling.stop();
     let mut exchanges = exchanges(&frames, "client", ADDRESS.parse().unwrap());
     // The answer to the last may have come after the end of the record.
     exchanges.pop();
@@ -107,7 +110,8 @@ fn without_a_gap(product: &Product, what: &str, act: impl FnOnce()) {
         exchanges.iter().filter(|it| it.answered_by.is_empty()).map(|it| it.at).collect();
     let doubled = exchanges.iter().filter(|it| it.answered_by.len() > 1).count();
     let asked = exchanges.len();
-    measured(what, format!("{} of {asked} unanswered, {doubled} doubled", unanswered.len()));
+    let arp = format!("{} of {asked} unanswered, {doubled} doubled", unanswered.len());
+    measured(what, format!("{arp}; HTTP: {}", requests.told()));
     assert!(asked > 10 && unanswered.is_empty(), "{what}: unanswered at {unanswered:?}");
     until("one owner is told", Duration::from_secs(30), || product.owner());
 }
@@ -130,6 +134,71 @@ fn one_node_answers_while_membership_is_blocked_between_two() {
     let since: Vec<_> = exchanges.iter().filter(|it| it.at > blocked).collect();
     let others = since.iter().filter(|it| it.answered_by.iter().any(|by| *by != owner)).count();
     assert_eq!(others, 0, "of {} requests were answered by another node than {owner}", since.len());
+}
+
+/// Another key for the membership while it is in use: speakers take both for a time, and nothing moves.
+#[test]
+#[ignore = "the kubelet takes a minute to bring a Secret to a pod; hack/measure runs it"]
+fn the_key_of_the_membership_changes_and_nothing_moves() {
+    let product = Product::ready();
+    let owner = product.owner().unwrap();
+    let asking = Asking::start(&product.lab, "client", ADDRESS);
+    let key: String = format!("{:032x}", now().to_bits()).repeat(4);
+    let patch = format!(r#"{{"stringData":{{"secretkey":"{key}"}}}}"#);
+    product.kubectl(&["-n", NAMESPACE, "patch", "secret", "metallb-memberlist", "-p", &patch]);
+    // The kubelet brings the change to the pods; each speaker logs it.
+    until("every speaker has the key", Duration::from_secs(150), || {
+        let speakers = ["-n", NAMESPACE, "logs", "-l", "component=speaker", "--tail=-1", "--prefix"];
+        let log = product.lab.kubectl(&speakers).map_err(|error| error.to_string())?;
+        let told = log.lines().filter(|line| line.contains("membershipKeyChanged"));
+        let pods: BTreeSet<&str> = told.filter_map(|line| line.split_whitespace().next()).collect();
+        if pods.len() == NODES.len() { Ok(()) } else { Err(format!("{pods:?}")) }
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    let exchanges = exchanges(&asking.stop(), "client", ADDRESS.parse().unwrap());
+    let others = exchanges.iter().filter(|it| it.answered_by.iter().any(|by| *by != owner)).count();
+    measured("key changed", format!("{others} of {} requests answered by another node", exchanges.len()));
+    assert!(exchanges.len() > 10 && others == 0, "{others} of {}", exchanges.len());
+    assert_eq!(product.owner().unwrap(), owner);
+}
+
+/// Of all frames between the nodes, and between them and the client, 30 of 100 are lost.
+#[test]
+fn under_loss_nobody_answers_twice_for_long_and_hardly_anything_moves() {
+    let product = Product::ready();
+    let lab = &product.lab;
+    let seconds = std::env::var("LOSS_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(15);
+    let asking = Asking::start(lab, "client", ADDRESS);
+    let hosts: Vec<&str> = NODES.into_iter().chain(["client"]).collect();
+    let pairs =
+        || hosts.iter().enumerate().flat_map(|(index, a)| hosts[..index].iter().map(move |b| (*a, *b)));
+    for (a, b) in pairs() {
+        lab.loss(a, b, 30).unwrap();
+    }
+    std::thread::sleep(Duration::from_secs(seconds));
+    for (a, b) in pairs() {
+        lab.loss(a, b, 0).unwrap();
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    let exchanges = exchanges(&asking.stop(), "client", ADDRESS.parse().unwrap());
+    let mut doubled_since = None;
+    let (mut longest, mut moves, mut last): (f64, usize, Option<String>) = (0.0, 0, None);
+    for exchange in exchanges.iter().filter(|it| !it.answered_by.is_empty()) {
+        if exchange.answered_by.len() > 1 {
+            longest = longest.max(exchange.at - *doubled_since.get_or_insert(exchange.at));
+            continue;
+        }
+        doubled_since = None;
+        let by = exchange.answered_by.first().cloned();
+        moves += usize::from(last.is_some() && last != by);
+        last = by;
+    }
+    measured("30 % loss", format!("{seconds} s, {moves} moves, doubled answers for {longest:.2} s at most"));
+    assert!(longest <= 1.0 && moves <= 1, "{moves} moves, doubled for {longest} s");
+    product.wait_nodes_ready();
+    product.wait_pods_ready();
+    until("the Service answers", Duration::from_secs(60), || product.curl());
+    until("one owner is told", Duration::from_secs(30), || product.owner());
 }
 
 /// A host of the LAN takes the address for itself.

@@ -4,15 +4,18 @@
 //! watches → Reconciler::pass ─┬ platform  what is there, and the writes (the only I/O)
 //!                             ├ render    what must be there (pure)
 //!                             ├ drift     the difference (pure)
+//!                             ├ gate      when the next speaker may be replaced (pure)
 //!                             └ status    what to say of it (pure)
 //! ```
 
 pub mod drift;
+mod gate;
 pub mod image;
 mod managers;
 mod memberlist;
 mod metrics;
 mod platform;
+mod reach;
 mod reconcile;
 pub mod render;
 mod run;

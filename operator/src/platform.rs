@@ -4,20 +4,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
-use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus};
+use ferrolb_api::v1beta1::{IPAddressPool, MetalLB, MetalLBStatus, ServiceBGPStatus, ServiceL2Status};
 use ferrolb_api::v1beta2::{BGPPeer, BGPPeerSpec};
-use ferrolb_api::well_known::{field_manager, label, object};
+use ferrolb_api::well_known::{field_manager, label, object, pod_condition};
 use ferrolb_runtime::Process;
 use ferrolb_runtime::log::chain;
 use ferrolb_runtime::watch::{Store, Watched, Watches};
 use ferrolb_runtime::write::{self, WriteError};
+use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -25,8 +30,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::drift::Live;
+use crate::gate::{Announcement, ServiceName, announced};
 use crate::memberlist::key_in;
-use crate::render::{Kind, ObjectKey, for_each_kind, manager, owned_labels};
+use crate::render::{Kind, ObjectKey, OpenShift, for_each_kind, manager, openshift, owned_labels};
+
+/// Namespace and name of what says where the API server is.
+const API_SERVER: (&str, &str) = ("default", "kubernetes");
 
 /// The operator's view of the cluster: the `MetalLB` objects of its namespace, the Secrets that BGPPeers
 /// name, and everything that carries its labels.
@@ -36,6 +45,8 @@ pub(crate) struct Platform {
     metallbs: Store<MetalLB>,
     peers: Store<BGPPeer>,
     pods: Store<Pod>,
+    layer2: Store<ServiceL2Status>,
+    bgp: Store<ServiceBGPStatus>,
     operands: Vec<(Kind, Box<dyn Snapshot>)>,
 }
 
@@ -137,6 +148,11 @@ fn to_value(object: &(impl Serialize + Debug)) -> Value {
     serde_json::to_value(object).expect("a Kubernetes object is JSON")
 }
 
+/// There may be thousands of them.
+fn bare(metadata: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta { name: metadata.name.clone(), namespace: metadata.namespace.clone(), ..ObjectMeta::default() }
+}
+
 impl Platform {
     /// Starts the watches.
     pub(crate) fn watch(process: &Process, watches: &Watches) -> Self {
@@ -158,6 +174,16 @@ impl Platform {
                 Api::namespaced(process.client.clone(), &process.namespace),
                 watcher::Config::default().labels(&format!("{}={}", label::APP, label::APP_VALUE)),
             ),
+            layer2: watches.add_pruned(
+                Api::namespaced(process.client.clone(), &process.namespace),
+                watcher::Config::default(),
+                |status| status.metadata = bare(&status.metadata),
+            ),
+            bgp: watches.add_pruned(
+                Api::namespaced(process.client.clone(), &process.namespace),
+                watcher::Config::default(),
+                |status| status.metadata = bare(&status.metadata),
+            ),
             operands: watch_operands(process, watches),
         }
     }
@@ -177,6 +203,38 @@ impl Platform {
     /// The product's pods.
     pub(crate) fn pods(&self) -> Vec<Arc<Pod>> {
         self.pods.list()
+    }
+
+    /// What speakers say that they announce.
+    pub(crate) fn announced(&self) -> BTreeSet<Announcement> {
+        announced(&self.layer2.list(), &self.bgp.list())
+    }
+
+    /// Names of all BGPPeers.
+    pub(crate) fn peer_names(&self) -> BTreeSet<String> {
+        self.peers.list().iter().map(|peer| peer.name_any()).collect()
+    }
+
+    /// Whether a Service has an address to announce.
+    pub(crate) async fn has_address(&self, (namespace, name): &ServiceName) -> Result<bool, WriteError> {
+        let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
+        let service = write::bounded(services.get_opt(name)).await?;
+        let status = service.and_then(|service| service.status?.load_balancer?.ingress);
+        Ok(status.is_some_and(|ingress| !ingress.is_empty()))
+    }
+
+    /// Lets a speaker count as ready.
+    pub(crate) async fn open_gate(&self, pod: &str, uid: &str) -> Result<(), WriteError> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let patch = json!({
+            "metadata": {"uid": uid},
+            "status": {"conditions": [{
+                "type": pod_condition::ANNOUNCING, "status": "True", "reason": "AsBefore",
+                "lastTransitionTime": Time(Timestamp::now()),
+            }]},
+        });
+        let limit = Duration::from_secs(10);
+        write::strategic_status(&pods, field_manager::OPERATOR, pod, &patch, limit).await.map(drop)
     }
 
     /// Pod Security level that the namespace enforces, if it names one.
@@ -202,6 +260,33 @@ impl Platform {
                 store.objects().into_iter().map(move |(name, object)| (key(name), Live::new(object)))
             })
             .collect()
+    }
+
+    /// Whether the cluster is an OpenShift.
+    pub(crate) async fn is_openshift(&self) -> Result<bool, WriteError> {
+        let groups = write::bounded(self.client.list_api_groups()).await?;
+        Ok(groups.groups.iter().any(|group| group.name == openshift::GROUP))
+    }
+
+    /// What an OpenShift asks of who runs on it. Small ones do not have the object; then its defaults hold.
+    pub(crate) async fn openshift(&self) -> Result<OpenShift, WriteError> {
+        let path = "/apis/config.openshift.io/v1/apiservers/cluster";
+        let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
+        let answer = match request {
+            Ok(request) => write::bounded(self.client.request::<Value>(request)).await,
+            Err(error) => Err(WriteError::Api(error)),
+        };
+        match answer {
+            Err(error) if !error.is_not_found() => Err(error),
+            answer => Ok(OpenShift::of(&answer.unwrap_or_default())),
+        }
+    }
+
+    /// TCP ports on which the API server listens, by its own word.
+    pub(crate) async fn api_ports(&self) -> Result<BTreeSet<i32>, WriteError> {
+        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), API_SERVER.0);
+        let slice = write::bounded(slices.get_opt(API_SERVER.1)).await?;
+        Ok(slice.into_iter().filter_map(|slice| slice.ports).flatten().filter_map(|port| port.port).collect())
     }
 
     /// Uid of the CRD that owns cluster-scoped operands.
@@ -232,6 +317,11 @@ impl Platform {
     pub(crate) async fn memberlist_key(&self) -> Result<Option<String>, WriteError> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
         Ok(write::bounded(secrets.get_opt(object::MEMBERLIST_SECRET)).await?.and_then(key_in))
+    }
+
+    /// The pools of the product.
+    pub(crate) fn address_pools(&self) -> Api<IPAddressPool> {
+        Api::namespaced(self.client.clone(), &self.namespace)
     }
 
     /// Image of the operator's own pod.

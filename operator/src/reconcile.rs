@@ -1,8 +1,9 @@
 //! One pass: observe → render → apply → prune → status. Each step is either the client's or pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
-use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus};
+use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus, NetworkPolicies};
 use ferrolb_api::well_known::{component, condition, object};
 use ferrolb_runtime::event::{EventQueue, EventType};
 use ferrolb_runtime::lease::Held;
@@ -14,9 +15,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::drift::{self, Fights, Live, Memory};
+use crate::gate::{Announcement, Gate, ServiceName};
 use crate::memberlist::{key_in, new_key};
 use crate::metrics::Metrics;
 use crate::platform::{Platform, explain};
+use crate::reach::{Behind, Reach};
 use crate::render::{Kind, ObjectKey, Observed, Settings, manager, render};
 use crate::status::{Problem, Rollout, Workloads, refusal, rollouts, status, transition};
 
@@ -31,9 +34,16 @@ pub(crate) struct Reconciler {
     /// The last problem that was logged.
     told: Option<Problem>,
     pub(crate) fights: Fights,
+    gate: Gate,
+    /// Known once it was asked for.
+    is_openshift: Option<bool>,
+    reach: Reach,
     events: EventQueue,
     pub(crate) metrics: Metrics,
 }
+
+/// How many Services are looked at in a pass.
+const LOOKED_AT: usize = 16;
 
 /// Whether the next pass waits for a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +70,9 @@ impl Reconciler {
             crd_uid: None,
             told: None,
             fights: Fights::default(),
+            gate: Gate::default(),
+            is_openshift: None,
+            reach: Reach::default(),
             events,
             metrics,
         }
@@ -84,6 +97,7 @@ impl Reconciler {
 
     async fn pass_without_object(&mut self, live: &BTreeMap<ObjectKey, Live>) -> Next {
         self.memory.forget();
+        self.gate = Gate::default();
         let plan = drift::plan_without_owner(live); // pure
         let mut problem = self.write(plan, live, None).await; // client
         let webhook = ObjectKey { kind: Kind::Deployment, name: object::WEBHOOK.into() };
@@ -113,13 +127,18 @@ impl Reconciler {
     async fn pass_for(&mut self, metallb: &MetalLB, live: BTreeMap<ObjectKey, Live>) -> Next {
         let problem =
             if metallb.spec.paused == Some(true) { None } else { self.install(metallb, &live).await };
-        let rollouts = self.rollouts(&live);
+        let mut rollouts = self.rollouts(&live);
+        let unproven = self.prove_webhook(&live, &mut rollouts).await; // client
         let problem = match problem {
             None => self.refused_pods(&rollouts).await, // client
             some => some,
         };
-        // Why pods are missing is not watched.
-        let retry = problem.as_ref().is_some_and(|problem| !matches!(problem, Problem::Refused(_)))
+        let (waits, gate) = self.gates(&rollouts).await; // client
+        let problem = problem.or(gate);
+        // Why pods are missing is not watched, nor is the time.
+        let retry = waits
+            || unproven
+            || problem.as_ref().is_some_and(|problem| !matches!(problem, Problem::Refused(_)))
             || rollouts.iter().any(|rollout| rollout.lacks_pods);
         let status = status(metallb, &rollouts, problem.as_ref(), Timestamp::now()); // pure
         self.metrics.pass(problem.is_none());
@@ -154,8 +173,17 @@ impl Reconciler {
             // pure
             Err(refusal) => Some(Problem::Refused(refusal)),
             Ok(desired) => {
-                let plan = drift::plan(&desired, live, &self.memory); // pure
-                self.write(plan, live, Some(metallb)).await // client
+                let mut plan = drift::plan(&desired, live, &self.memory); // pure
+                let speakers = |key: &ObjectKey| key.kind == Kind::DaemonSet;
+                let mut forbidden = None;
+                if plan.apply.iter().any(|(key, ..)| speakers(key)) {
+                    forbidden = self.pod_security().await; // client
+                }
+                if forbidden.is_some() {
+                    // A speaker that runs is better than one that may not come.
+                    plan.apply.retain(|(key, ..)| !speakers(key));
+                }
+                self.write(plan, live, Some(metallb)).await.or(forbidden) // client
             }
         }
     }
@@ -177,19 +205,82 @@ impl Reconciler {
         rollouts(workloads, &self.platform.pods()) // pure
     }
 
+    /// Lets speakers that just came count as ready. Says whether one has to wait, and what is wrong with that.
+    async fn gates(&mut self, rollouts: &[Rollout]) -> (bool, Option<Problem>) {
+        let settled = rollouts.iter().any(|it| it.name() == object::SPEAKER && it.is_ready());
+        let (pods, announced) = (self.platform.pods(), self.platform.announced());
+        let mut look = self.gate.look(&pods, settled, announced.clone(), Instant::now()); // pure
+        if !look.missing.is_empty() {
+            let gone = self.not_to_be_announced(&look.missing).await; // client
+            self.gate.forget(|announcement| gone.contains(announcement));
+            look = self.gate.look(&pods, settled, announced, Instant::now()); // pure
+        }
+        for (pod, uid) in &look.open {
+            if !self.held.now() {
+                return (true, None);
+            }
+            if let Err(error) = self.platform.open_gate(pod, uid).await
+                && !error.is_not_found()
+            {
+                return (true, Some(Problem::Gate { pod: pod.clone(), error: explain(&error) }));
+            }
+            tracing::info!(event = "speakerReady", pod, "everything is announced as before");
+        }
+        let problem = look.missing.first().filter(|_| look.stalled).map(|first| Problem::NotAnnounced {
+            what: first.to_string(),
+            more: look.missing.len() - 1,
+            namespace: self.settings.namespace.clone(),
+        });
+        (!look.missing.is_empty(), problem)
+    }
+
+    /// Which of these nobody is to announce any more: the Service has no address, or the peer is gone.
+    async fn not_to_be_announced(&self, missing: &[Announcement]) -> BTreeSet<Announcement> {
+        let peers = self.platform.peer_names();
+        let services: BTreeSet<&ServiceName> = missing.iter().map(Announcement::service).collect();
+        let mut without = BTreeSet::new();
+        for service in services.into_iter().take(LOOKED_AT) {
+            // What cannot be read is taken for what it was.
+            if let Ok(false) = self.platform.has_address(service).await {
+                without.insert(service.clone());
+            }
+        }
+        let is_gone = |it: &&Announcement| {
+            without.contains(it.service())
+                || matches!(it, Announcement::Bgp { peer, .. } if !peers.contains(peer))
+        };
+        missing.iter().filter(is_gone).cloned().collect()
+    }
+
+    /// Whether the namespace refuses speakers.
+    async fn pod_security(&self) -> Option<Problem> {
+        match self.platform.pod_security().await {
+            Ok(level) => {
+                let level = level.filter(|level| level != manager::POD_SECURITY_LEVEL)?;
+                Some(Problem::PodSecurity { namespace: self.settings.namespace.clone(), level })
+            }
+            Err(error) => {
+                Some(Problem::Read { what: "the namespace of the operator", error: explain(&error) })
+            }
+        }
+    }
+
+    /// The webhook is ready when the API server has its word.
+    async fn prove_webhook(&mut self, live: &BTreeMap<ObjectKey, Live>, rollouts: &mut [Rollout]) -> bool {
+        let registration = Reach::registration();
+        let registration = self.memory.newest(&registration, live.get(&registration));
+        let behind = Behind::of(registration, &self.platform.pods());
+        self.reach.prove(&self.platform, behind, rollouts).await
+    }
+
     /// Where pods of the speakers are missing: why. A DaemonSet itself does not say.
     async fn refused_pods(&self, rollouts: &[Rollout]) -> Option<Problem> {
         let speaker =
             rollouts.iter().find(|rollout| rollout.name() == object::SPEAKER && rollout.lacks_pods)?;
-        let failed = |what| move |error: WriteError| Problem::Read { what, error: explain(&error) };
-        let level = match self.platform.pod_security().await.map_err(failed("the namespace of the operator"))
-        {
-            Ok(level) => level,
-            Err(problem) => return Some(problem),
-        };
-        if let Some(level) = level.filter(|level| level != manager::POD_SECURITY_LEVEL) {
-            return Some(Problem::PodSecurity { namespace: self.settings.namespace.clone(), level });
+        if let Some(problem) = self.pod_security().await {
+            return Some(problem);
         }
+        let failed = |what| move |error: WriteError| Problem::Read { what, error: explain(&error) };
         match self.platform.events_of(speaker.name()).await.map_err(failed("the Events of the speakers")) {
             Ok(events) => {
                 refusal(&events, &self.platform.pods(), component::SPEAKER).map(|error| Problem::Pods {
@@ -245,8 +336,23 @@ impl Reconciler {
                 stored.map_err(failed("the Secret metallb-memberlist"))?.unwrap_or_else(new_key)
             }
         };
+        let api_ports = match &metallb.spec.network_policies {
+            Some(NetworkPolicies { enabled: Some(true), api_port: None }) => {
+                self.platform.api_ports().await.map_err(failed("the endpoints of the API server"))?
+            }
+            _ => BTreeSet::new(),
+        };
+        let is_openshift = match self.is_openshift {
+            Some(known) => known,
+            None => self.platform.is_openshift().await.map_err(failed("the groups of the API"))?,
+        };
+        self.is_openshift = Some(is_openshift);
+        let openshift = match is_openshift {
+            true => Some(self.platform.openshift().await.map_err(failed("the TLS profile of the cluster"))?),
+            false => None,
+        };
         let peer_secrets = self.platform.peer_secrets();
-        Ok(Observed { crd_uid, memberlist_key: Some(memberlist_key), peer_secrets })
+        Ok(Observed { crd_uid, memberlist_key: Some(memberlist_key), peer_secrets, api_ports, openshift })
     }
 
     /// Logs a problem once, and that it is over.

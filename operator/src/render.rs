@@ -7,11 +7,15 @@
 
 mod budget;
 mod controller;
+mod log_level;
 pub mod manager;
+mod network_policy;
 mod object;
+pub mod openshift;
 mod pod;
 pub mod rbac;
 mod speaker;
+mod tls;
 mod validate;
 pub mod verifier;
 mod webhook;
@@ -20,12 +24,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ferrolb_api::v1beta1::MetalLB;
 use ferrolb_api::well_known::{self, component, label};
-use k8s_openapi::api::core::v1::Container;
+use ferrolb_runtime::tls::PolicyError;
+use k8s_openapi::api::core::v1::{Container, PodSecurityContext};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::core::Resource;
 
 pub(crate) use object::for_each_kind;
 pub use object::{Kind, Object, ObjectKey, Scope};
+pub use openshift::OpenShift;
 
 use crate::image::ImageReference;
 
@@ -50,6 +56,17 @@ pub struct Settings {
     pub image: ImageReference,
     /// Version of the product, for labels.
     pub version: String,
+    /// The webhook's certificate, if somebody else makes it.
+    pub certificate: Option<Certificate>,
+}
+
+/// A certificate of the webhook that cert-manager, OLM or an administrator makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// Secret with `tls.crt` and `tls.key`.
+    pub secret: String,
+    /// Whether the webhook tells the API server whom to trust, by the Secret's `ca.crt`; else others do.
+    pub tell_authority: bool,
 }
 
 /// Facts of the cluster that operands are made from.
@@ -63,6 +80,10 @@ pub struct Observed {
     pub memberlist_key: Option<String>,
     /// Secrets that BGPPeers name: what speakers may read.
     pub peer_secrets: BTreeSet<String>,
+    /// TCP ports on which the API server listens, as far as they are known.
+    pub api_ports: BTreeSet<i32>,
+    /// Where the cluster is an OpenShift.
+    pub openshift: Option<OpenShift>,
 }
 
 /// Which BGP implementation was asked for.
@@ -115,6 +136,9 @@ pub enum Refusal {
     /// The same.
     #[error("{0} {1} set with invalid weight for preferred scheduling term")]
     AffinityWeight(&'static str, &'static str),
+    /// No server of ours can do that.
+    #[error("tls: {0}")]
+    Tls(PolicyError),
     /// What is to be blocked is no prefix.
     #[error("invalid CIDR {0} in AlwaysBlock")]
     AlwaysBlock(String),
@@ -126,9 +150,11 @@ pub fn render(metallb: &MetalLB, settings: &Settings, observed: &Observed) -> Re
     let context = Context { metallb, settings, observed };
     let mut objects = rbac::operands(&context);
     objects.extend(speaker::configuration(&context));
+    objects.extend(log_level::configuration(&context));
+    objects.extend(network_policy::policies(&context));
     objects.extend(budget::budgets(&context));
+    objects.extend(webhook::certificate(&context).map(Into::into));
     objects.extend([
-        webhook::certificate(&context).into(),
         webhook::service(&context).into(),
         controller::deployment(&context).into(),
         webhook::deployment(&context).into(),
@@ -156,9 +182,26 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The container of a process, with the image and the log level of all.
+    /// The container of a process, with what all of them have in common.
     fn container(&self, process: pod::Process<'_>) -> Container {
-        pod::container(&self.settings.image, self.metallb.spec.log_level.unwrap_or_default(), process)
+        let mut args = vec![log_level::flag(self)];
+        args.extend(tls::flags(self));
+        let common = pod::Common { image: &self.settings.image, metrics: self.has_metrics(), args };
+        pod::container(common, process)
+    }
+
+    /// Of pods that need no privilege at all.
+    fn unprivileged(&self) -> PodSecurityContext {
+        let context = pod::unprivileged();
+        if self.observed.openshift.is_none() {
+            return context;
+        }
+        PodSecurityContext { run_as_user: None, run_as_group: None, fs_group: None, ..context }
+    }
+
+    /// Whether metrics are served.
+    fn has_metrics(&self) -> bool {
+        self.metallb.spec.metrics.as_ref().and_then(|metrics| metrics.enabled).unwrap_or(true)
     }
 
     /// Metadata of a namespaced operand: owned by the `MetalLB` object.

@@ -22,7 +22,7 @@ use crate::memberlist;
 use crate::metrics::Metrics;
 use crate::platform::Platform;
 use crate::reconcile::{Next, Reconciler};
-use crate::render::{Installer, Settings, manager};
+use crate::render::{Certificate, Installer, Settings, manager};
 use crate::verify;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -42,6 +42,15 @@ pub struct Args {
     /// Name of the operator's own pod.
     #[arg(long, value_name = "NAME", env = "METALLB_POD_NAME")]
     pod_name: Option<String>,
+
+    /// Secret with a certificate for the webhook (tls.crt, tls.key) that cert-manager, OLM or you make,
+    /// instead of one that the webhook makes itself. Whoever makes it tells the API server whom to trust.
+    #[arg(long, value_name = "NAME")]
+    webhook_cert_secret: Option<String>,
+
+    /// The webhook tells the API server whom to trust, by ca.crt of --webhook-cert-secret.
+    #[arg(long, requires = "webhook_cert_secret")]
+    webhook_cert_ca: bool,
 
     /// Instead of everything else: put a key into the Secret metallb-memberlist if it has none, and end.
     /// An init container of installations without the operator does this.
@@ -86,6 +95,9 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         namespace: process.namespace.clone(),
         image,
         version: crate::VERSION.into(),
+        certificate: args
+            .webhook_cert_secret
+            .map(|secret| Certificate { secret, tell_authority: args.webhook_cert_ca }),
     };
 
     let identity = args.pod_name.unwrap_or_else(|| format!("process-{}", std::process::id()));

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec};
 use ferrolb_api::well_known::object;
 use ferrolb_runtime::Process;
 use ferrolb_runtime::write::{self, WriteError};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::Api;
 
 use crate::platform::explain;
+use crate::reach;
 use crate::status::{Rollout, Workloads, rollouts};
 
 /// Time that an installation may take to settle.
@@ -63,48 +63,5 @@ async fn look(process: &Process) -> Result<(), String> {
     if !waiting.is_empty() {
         return Err(waiting.join("; "));
     }
-    refused(&Api::namespaced(client, namespace)).await
-}
-
-/// Asks for a pool that only the webhook knows to be wrong.
-async fn refused(pools: &Api<IPAddressPool>) -> Result<(), String> {
-    let pool = IPAddressPool {
-        metadata: ObjectMeta { name: Some("ferrolb-verify".into()), ..Default::default() },
-        spec: IPAddressPoolSpec { addresses: vec!["no address".into()], ..Default::default() },
-        ..Default::default()
-    };
-    let parameters = PostParams { dry_run: true, ..Default::default() };
-    match write::bounded(pools.create(&parameters, &pool)).await {
-        Ok(_) => Err("the API server takes a pool without an address: it does not ask the webhook".into()),
-        Err(error) if is_denial(&error) => Ok(()),
-        Err(error) => Err(explain(&error)),
-    }
-}
-
-/// The webhook's own answer; when it cannot be reached, the API server says something else.
-fn is_denial(error: &WriteError) -> bool {
-    let text = explain(error);
-    text.contains("admission webhook") && text.contains("denied the request")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_denial_is_told_from_a_webhook_that_is_away() {
-        let error = |code: u16, message: &str| {
-            let status = serde_json::from_value(serde_json::json!({
-                "status": "Failure", "code": code, "message": message, "reason": "",
-            }));
-            WriteError::Api(kube::Error::Api(Box::new(status.unwrap())))
-        };
-        let denied =
-            r#"admission webhook "ipaddresspoolvalidationwebhook.metallb.io" denied the request: invalid"#;
-        assert!(is_denial(&error(403, denied)));
-        let away =
-            r#"failed calling webhook "ipaddresspoolvalidationwebhook.metallb.io": connection refused"#;
-        assert!(!is_denial(&error(500, away)));
-        assert!(!is_denial(&error(403, r#"ipaddresspools.metallb.io is forbidden: User cannot create"#)));
-    }
+    reach::ask(&Api::namespaced(client, namespace)).await
 }

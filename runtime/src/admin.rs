@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use crate::log::LevelHandle;
 use crate::readiness::Readiness;
 use crate::shutdown::Shutdown;
-use crate::tls::{self, Bundle, Identity};
+use crate::tls::{self, Bundle, Identity, Policy};
 use access::Access;
 
 /// How often a metrics certificate from files is read again.
@@ -97,6 +97,7 @@ pub(crate) struct MetricsServer {
     pub(crate) client: kube::Client,
     pub(crate) level: LevelHandle,
     pub(crate) certificate_dir: Option<PathBuf>,
+    pub(crate) policy: Policy,
 }
 
 #[derive(Clone)]
@@ -125,7 +126,7 @@ impl MetricsServer {
             .route("/log-level", put(log_level))
             .with_state(Protected { registry: self.registry, level: self.level })
             .layer(axum::middleware::from_fn_with_state(access, access::authorize));
-        tls::serve(listener, &identity, router, shutdown).await?;
+        tls::serve(listener, &identity, &self.policy, router, shutdown).await?;
         Ok(())
     }
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::tls::{MinVersion, Policy, PolicyError};
+
 /// Options of every process.
 #[derive(Clone, Debug, Args)]
 pub struct CommonArgs {
@@ -24,6 +26,11 @@ pub struct CommonArgs {
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: Level,
 
+    /// ConfigMap in the own namespace whose key logLevel sets the level while the process runs; --log-level
+    /// holds until it is read, and without it.
+    #[arg(long, value_name = "NAME")]
+    pub log_level_from: Option<String>,
+
     /// Form of the log lines.
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     pub log_format: Format,
@@ -33,10 +40,38 @@ pub struct CommonArgs {
     #[arg(long, value_name = "DIR")]
     pub metrics_cert_dir: Option<PathBuf>,
 
+    /// What HTTPS servers accept.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+
     /// Namespace of the configuration and of the product's own objects. Default: the namespace of the
     /// pod's ServiceAccount.
     #[arg(long, value_name = "NAME", env = "METALLB_NAMESPACE")]
     pub namespace: Option<String>,
+}
+
+/// Options of HTTPS servers, as MetalLB has them.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TlsArgs {
+    /// Lowest version of TLS.
+    #[arg(long, value_name = "VERSION", default_value = "VersionTLS13")]
+    pub tls_min_version: MinVersion,
+
+    /// Cipher suites of TLS 1.2, by IANA's names with commas between; none: all that are safe.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub tls_cipher_suites: Vec<String>,
+
+    /// Groups of the key exchange, most wanted first, by name or IANA's number with commas between; none:
+    /// all that are safe.
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    pub tls_curve_preferences: Vec<String>,
+}
+
+impl TlsArgs {
+    /// What the options say.
+    pub fn policy(&self) -> Result<Policy, PolicyError> {
+        Policy::new(self.tls_min_version, &self.tls_cipher_suites, &self.tls_curve_preferences)
+    }
 }
 
 /// Log levels as MetalLB spells them.

@@ -1,6 +1,8 @@
 //! Structured logs: one JSON object a line with the keys that MetalLB's users grep for (`ts`, `level`,
 //! `caller`, `msg`, then the fields of the event), or text. The level can change at run time.
 
+mod follow;
+
 use std::fmt;
 use std::io;
 
@@ -17,6 +19,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
 
 use crate::args::{Format, Level};
+
+pub use follow::LOG_LEVEL_KEY;
+pub(crate) use follow::follow;
 
 /// Changes the level of a running process.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use prometheus::Registry;
 
 use crate::admin::{self, MetricsServer, Pages};
 use crate::args::CommonArgs;
-use crate::log::LevelHandle;
+use crate::log::{self, LevelHandle};
 use crate::metrics::ProcessCollector;
 use crate::readiness::Readiness;
 use crate::shutdown::Shutdown;
@@ -60,7 +60,7 @@ where
 {
     let args = A::parse();
     let common = args.as_ref().clone();
-    let level = crate::log::init(common.log_level, common.log_format);
+    let level = log::init(common.log_level, common.log_format);
     end_on_panic();
     // Two libraries could each bring a provider; say which one is meant.
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
@@ -113,6 +113,11 @@ where
         process.pages.clone(),
         shutdown.clone(),
     ));
+    if let Some(name) = common.log_level_from {
+        let (client, namespace) = (process.client.clone(), process.namespace.clone());
+        let follow = log::follow(client, namespace, name, common.log_level, level.clone(), shutdown.clone());
+        tokio::spawn(follow);
+    }
     if common.port != 0 {
         let unspecified = std::net::IpAddr::from(std::net::Ipv6Addr::UNSPECIFIED);
         let listener = admin::listen(unspecified, common.port, "metrics").await?;
@@ -121,6 +126,7 @@ where
             client: process.client.clone(),
             level,
             certificate_dir: common.metrics_cert_dir,
+            policy: common.tls.policy()?,
         };
         let until = shutdown.clone();
         tokio::spawn(async move {

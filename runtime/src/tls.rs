@@ -4,6 +4,7 @@
 //! form in which it lies in a Secret. [`Bundle::check`] says whether it still serves; it verifies as a
 //! client would, at a time [`RENEW_BEFORE`] in the future, so that renewal needs no arithmetic of dates.
 
+mod policy;
 mod server;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,6 +23,7 @@ use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
+pub use policy::{MinVersion, Policy, PolicyError};
 pub use server::serve;
 
 /// How long before its end a certificate is renewed.
@@ -107,43 +109,13 @@ impl Bundle {
         Ok(Self { ca: self.ca.clone(), ca_key: self.ca_key.clone(), certificate, key })
     }
 
-    /// When the serving certificate ends.
-    pub fn expires(&self) -> Result<SystemTime, CertificateError> {
-        let (_, not_after) = validity(&certificate(&self.certificate, "the certificate")?)
-            .ok_or(CertificateError::Refused(rustls::CertificateError::BadEncoding.into()))?;
-        Ok(not_after)
-    }
-
     /// Whether a client that trusts the authority will accept the certificate for every one of
     /// `dns_names`, now and for [`RENEW_BEFORE`] longer.
     pub fn check(&self, dns_names: &[String], now: SystemTime) -> Result<(), CertificateError> {
         self.certified_key()?;
-        let mut roots = RootCertStore::empty();
-        let authority = certificate(&self.ca, "the authority")?;
-        // Our verifier takes an authority for good without end; that of the API server does not.
-        let (from, until) = validity(&authority).ok_or(CertificateError::AuthorityExpired)?;
-        if now < from || until < now + RENEW_BEFORE {
-            return Err(CertificateError::AuthorityExpired);
-        }
-        roots.add(authority).map_err(CertificateError::Key)?;
-        let verifier = WebPkiServerVerifier::builder_with_provider(
-            Arc::new(roots),
-            Arc::new(aws_lc_rs::default_provider()),
-        )
-        .build()
-        .map_err(CertificateError::Authority)?;
-        let end_entity = certificate(&self.certificate, "the certificate")?;
-        for at in [now, now + RENEW_BEFORE] {
-            let at = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            for name in dns_names {
-                let server =
-                    ServerName::try_from(name.as_str()).map_err(|_| CertificateError::Name(name.clone()))?;
-                verifier
-                    .verify_server_cert(&end_entity, &[], &server, &[], UnixTime::since_unix_epoch(at))
-                    .map_err(CertificateError::Refused)?;
-            }
-        }
-        Ok(())
+        [now, now + RENEW_BEFORE]
+            .iter()
+            .try_for_each(|at| accepted(&self.ca, &self.certificate, dns_names, *at))
     }
 
     /// Certificate and key in the form that a server uses.
@@ -169,6 +141,65 @@ fn serving_certificate(
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
+/// Whether a client that trusts these authorities (PEM, any number) accepts the certificate at the head of
+/// this chain (PEM) for every one of `dns_names` at this time.
+pub fn accepted(
+    authorities: &str,
+    chain: &str,
+    dns_names: &[String],
+    at: SystemTime,
+) -> Result<(), CertificateError> {
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(authorities, "the authority")? {
+        // Our verifier takes an authority for good without end; that of the API server does not.
+        if is_valid(&authority, at) {
+            roots.add(authority).map_err(CertificateError::Key)?;
+        }
+    }
+    if roots.is_empty() {
+        return Err(CertificateError::AuthorityExpired);
+    }
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(CertificateError::Authority)?;
+    let chain = certificates(chain, "the certificate")?;
+    let Some((end_entity, intermediates)) = chain.split_first() else {
+        return Err(CertificateError::Refused(rustls::CertificateError::BadEncoding.into()));
+    };
+    let at = UnixTime::since_unix_epoch(at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
+    for name in dns_names {
+        let server = ServerName::try_from(name.as_str()).map_err(|_| CertificateError::Name(name.clone()))?;
+        verifier
+            .verify_server_cert(end_entity, intermediates, &server, &[], at)
+            .map_err(CertificateError::Refused)?;
+    }
+    Ok(())
+}
+
+/// The certificates of a PEM text that are valid at this time, each as it stands there.
+pub fn valid_certificates(pem: &str, at: SystemTime) -> Vec<&str> {
+    const END: &str = "-----END CERTIFICATE-----";
+    let blocks = pem.split_inclusive(END).filter_map(|block| {
+        let begin = block.find("-----BEGIN CERTIFICATE-----")?;
+        block.get(begin..)
+    });
+    blocks
+        .filter(|block| certificate(block, "").is_ok_and(|certificate| is_valid(&certificate, at)))
+        .collect()
+}
+
+/// When the certificate at the head of a chain ends.
+pub fn expires(chain: &str) -> Result<SystemTime, CertificateError> {
+    let (_, not_after) = validity(&certificate(chain, "the certificate")?)
+        .ok_or(CertificateError::Refused(rustls::CertificateError::BadEncoding.into()))?;
+    Ok(not_after)
+}
+
+fn is_valid(certificate: &CertificateDer<'_>, at: SystemTime) -> bool {
+    validity(certificate).is_some_and(|(from, until)| from <= at && at <= until)
+}
+
 /// From when until when a certificate is valid.
 fn validity(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)> {
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
@@ -181,14 +212,18 @@ fn validity(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)
 
 /// Certificate chain and key, both PEM, in the form that a server uses.
 pub fn certified_key(chain: &str, key: &str) -> Result<Arc<CertifiedKey>, CertificateError> {
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(chain.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|source| CertificateError::Pem { what: "the certificate", source })?;
+    let chain = certificates(chain, "the certificate")?;
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
         .map_err(|source| CertificateError::Pem { what: "the key", source })?;
     CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())
         .map(Arc::new)
         .map_err(CertificateError::Key)
+}
+
+fn certificates(pem: &str, what: &'static str) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    CertificateDer::pem_slice_iter(pem.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|source| CertificateError::Pem { what, source })
 }
 
 fn certificate(pem: &str, what: &'static str) -> Result<CertificateDer<'static>, CertificateError> {
@@ -207,10 +242,10 @@ impl Identity {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(key);
     }
 
-    /// A server's TLS configuration: TLS 1.3, as MetalLB's default is.
-    pub fn server_config(&self) -> Result<Arc<ServerConfig>, rustls::Error> {
-        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_protocol_versions(&[&rustls::version::TLS13])?
+    /// A server's TLS configuration.
+    pub fn server_config(&self, policy: &Policy) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(policy.provider())
+            .with_protocol_versions(policy.versions())?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(self.clone()));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -250,7 +285,7 @@ mod tests {
         assert_eq!((&renewed.ca, &renewed.ca_key), (&bundle.ca, &bundle.ca_key));
         assert!(bundle.check(&names(), later).is_err());
         renewed.check(&names(), later).unwrap();
-        let rest = renewed.expires().unwrap().duration_since(later).unwrap();
+        let rest = expires(&renewed.certificate).unwrap().duration_since(later).unwrap();
         assert!(SERVING_LIFETIME - rest < Duration::from_secs(2), "{rest:?}");
 
         let last = now + AUTHORITY_LIFETIME - RENEW_BEFORE + Duration::from_secs(60);
@@ -267,6 +302,27 @@ mod tests {
         assert!(Bundle { ca: other.ca.clone(), ..bundle.clone() }.check(&names(), now).is_err());
         assert!(Bundle { key: other.key, ..bundle.clone() }.check(&names(), now).is_err());
         assert!(Bundle { certificate: "x".into(), ..bundle }.check(&names(), now).is_err());
+    }
+
+    #[test]
+    fn whoever_trusts_one_of_several_authorities_accepts_what_it_signed() {
+        let now = SystemTime::now();
+        let [old, new] = [(); 2].map(|()| Bundle::generate(&names(), now).unwrap());
+        let both = format!("{}\n{}", new.ca, old.ca);
+        for bundle in [&old, &new] {
+            accepted(&both, &bundle.certificate, &names(), now).unwrap();
+        }
+        assert!(accepted(&old.ca, &new.certificate, &names(), now).is_err());
+        assert!(accepted("", &new.certificate, &names(), now).is_err());
+        assert!(accepted(&both, "", &names(), now).is_err());
+        let late = now + AUTHORITY_LIFETIME + Duration::from_secs(60);
+        let error = accepted(&both, &new.certificate, &names(), late);
+        assert!(matches!(error, Err(CertificateError::AuthorityExpired)));
+
+        let texts = valid_certificates(&both, now);
+        assert_eq!(texts.iter().map(|it| it.trim()).collect::<Vec<_>>(), [new.ca.trim(), old.ca.trim()]);
+        assert_eq!(valid_certificates(&both, late), [""; 0]);
+        assert_eq!(valid_certificates("garbage", now), [""; 0]);
     }
 
     #[test]

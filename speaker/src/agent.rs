@@ -165,6 +165,7 @@ impl Agent {
             publish(&self.peers, Some(view::peers(&world, &plan.routes)));
         }
         view::tell_withheld(&last.plan, &plan);
+        view::tell_kernel(&last.plan, &plan);
         let now = PROTOCOLS.map(|protocol| announced(&plan.services, protocol));
         for ((before, now), protocol) in last.announced.iter().zip(&now).zip(PROTOCOLS) {
             self.tell(&transitions(before, now, &plan.services, protocol), protocol);
@@ -209,6 +210,11 @@ impl Agent {
         last.compiled = Some((resources, Arc::clone(&compiled)));
         let speakers = Arc::new(self.speakers());
         let (settled, members) = self.members(&nodes);
+        let services = view::load_balancers(
+            &self.stores.services.list(),
+            &self.stores.slices.list(),
+            self.settings.class.as_deref(),
+        );
         World {
             compiled,
             nodes,
@@ -219,11 +225,8 @@ impl Agent {
             hold: self.changed.restored().is_some_and(|at| at.elapsed() < HOLD),
             peer_uids: self.stores.peer_uids(),
             unread_secrets,
-            services: view::load_balancers(
-                &self.stores.services.list(),
-                &self.stores.slices.list(),
-                self.settings.class.as_deref(),
-            ),
+            kernel: view::kernel(&services, &self.links.borrow()),
+            services,
             this_node: self.settings.node.clone(),
             ignore_exclude_label: self.settings.ignore_exclude_label,
             withdraw_on_cordon: self.settings.withdraw_on_cordon,

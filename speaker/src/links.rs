@@ -5,9 +5,11 @@
 //! ```
 //!
 //! An event only says that something changed; what there is now is asked for anew, so that lost or
-//! conflated events do no harm. The decision is [`read`], a pure function.
+//! conflated events do no harm. The decision is [`read`], a pure function; so is [`Links::kernel_answers`],
+//! which tells of addresses that the kernel answers for besides us.
 
 mod exclude;
+mod kernel;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -34,6 +36,8 @@ pub const EXCLUDE_FILE: &str = "/etc/metallb/excludel2.yaml";
 const PAUSE: Duration = Duration::from_millis(50);
 /// Pause before a failed netlink connection is made anew.
 const RETRY: Duration = Duration::from_secs(1);
+/// Longest time until a setting of the kernel that no event tells of is seen.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// An interface that can announce.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +49,8 @@ pub struct Link {
     /// Whether something is connected. Without it nothing can be sent; when it comes back, neighbours
     /// may have forgotten or may be others.
     pub connected: bool,
+    /// Whether the kernel answers ARP on it for addresses that stand on other interfaces (`arp_ignore` is 0).
+    pub answers_for_others: bool,
 }
 
 /// The interfaces that can announce, by their index.
@@ -52,6 +58,8 @@ pub struct Link {
 pub struct Links {
     /// By index: names may change, indices do not.
     pub by_index: BTreeMap<u32, Link>,
+    /// Addresses that stand on any interface of this node, with the name of the interface.
+    pub own: BTreeMap<IpAddr, String>,
 }
 
 impl Links {
@@ -63,8 +71,13 @@ impl Links {
 
 /// Reads what the kernel says of links and addresses. An interface can announce if it is Ethernet, up,
 /// capable of broadcast, does resolve addresses, is no port of another (bond, bridge, VRF) and is not
-/// excluded.
-pub fn read(links: &[LinkMessage], addresses: &[AddressMessage], excluded: &Excluded) -> Links {
+/// excluded. `arp_ignore` gives the value of this setting for an interface.
+pub fn read(
+    links: &[LinkMessage],
+    addresses: &[AddressMessage],
+    excluded: &Excluded,
+    arp_ignore: impl Fn(&str) -> u8,
+) -> Links {
     let mut link_locals = BTreeMap::new();
     for message in addresses {
         if let Some(address) = link_local(message) {
@@ -73,10 +86,11 @@ pub fn read(links: &[LinkMessage], addresses: &[AddressMessage], excluded: &Excl
     }
     let usable = links.iter().filter_map(|message| {
         let index = message.header.index;
-        let link = usable(message, link_locals.get(&index).copied())?;
+        let mut link = usable(message, link_locals.get(&index).copied())?;
+        link.answers_for_others = arp_ignore(&link.name) == 0;
         (!excluded.contains(&link.name)).then_some((index, link))
     });
-    Links { by_index: usable.collect() }
+    Links { by_index: usable.collect(), own: kernel::own(links, addresses) }
 }
 
 fn usable(message: &LinkMessage, link_local: Option<Ipv6Addr>) -> Option<Link> {
@@ -103,6 +117,7 @@ fn usable(message: &LinkMessage, link_local: Option<Ipv6Addr>) -> Option<Link> {
         name: name?,
         address: LinkAddress { mac, link_local },
         connected: flags.contains(LinkFlags::Running),
+        answers_for_others: false,
     })
 }
 
@@ -163,7 +178,7 @@ struct Netlink {
 impl Netlink {
     /// Subscribes first and asks then, so that no change falls between.
     async fn open(excluded: &Excluded) -> io::Result<(Self, Links)> {
-        let groups = [MulticastGroup::Link, MulticastGroup::Ipv6Ifaddr];
+        let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
         let (connection, handle, events) = rtnetlink::new_multicast_connection(&groups)?;
         tokio::spawn(connection);
         let netlink = Self { handle, events };
@@ -171,9 +186,9 @@ impl Netlink {
         Ok((netlink, links))
     }
 
-    /// Waits for a change and says what there is then.
+    /// Waits for a change, or for some time, and says what there is then.
     async fn next(&mut self, excluded: &Excluded) -> io::Result<Links> {
-        if self.events.next().await.is_none() {
+        if let Ok(None) = tokio::time::timeout(LOOK_AGAIN, self.events.next()).await {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         while self.events.try_recv().is_ok() {}
@@ -185,7 +200,7 @@ impl Netlink {
         let request = self.handle.link().get().set_filter_mask(AddressFamily::Unspec, lean);
         let links: Vec<LinkMessage> = request.execute().try_collect().await?;
         let addresses: Vec<AddressMessage> = self.handle.address().get().execute().try_collect().await?;
-        Ok(read(&links, &addresses, excluded))
+        Ok(read(&links, &addresses, excluded, kernel::arp_ignore))
     }
 }
 

@@ -1,8 +1,12 @@
 //! Command line of the webhook.
 
+use std::path::PathBuf;
+
 use clap::Parser;
 use ferrolb_api::well_known::{object, port};
 use ferrolb_runtime::CommonArgs;
+
+use crate::files::Files;
 
 /// Answers the API server's admission reviews of FerroLB's configuration.
 #[derive(Clone, Debug, Parser)]
@@ -24,6 +28,16 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = object::WEBHOOK_SECRET)]
     pub webhook_secret: String,
 
+    /// Folder with a certificate that somebody else makes: tls.crt and tls.key, read again when they change.
+    /// It is presented instead of one of our own, and the Secret is not used. Without --cert-ca, whoever
+    /// makes it also tells the API server whom to trust (caBundle), as cert-manager and OLM do.
+    #[arg(long, value_name = "FOLDER")]
+    pub cert_dir: Option<PathBuf>,
+
+    /// File with the authority of the certificate in --cert-dir, which is then told to the API server.
+    #[arg(long, value_name = "FILE", requires = "cert_dir")]
+    pub cert_ca: Option<PathBuf>,
+
     /// ValidatingWebhookConfiguration whose webhooks are told the authority (caBundle). It is never
     /// created.
     #[arg(long, value_name = "NAME", default_value = object::WEBHOOK_CONFIGURATION)]
@@ -41,6 +55,17 @@ impl Args {
     pub(crate) fn dns_names(&self, namespace: &str) -> Vec<String> {
         let service = &self.cert_service_name;
         vec![format!("{service}.{namespace}.svc"), format!("{service}.{namespace}.svc.cluster.local")]
+    }
+
+    /// Where the certificate is, if somebody else makes it.
+    pub(crate) fn files(&self) -> Option<Files> {
+        let folder = self.cert_dir.clone()?;
+        Some(Files { folder, authority: self.cert_ca.clone() })
+    }
+
+    /// Whether the API server learns from us whom to trust.
+    pub(crate) fn tells_authority(&self) -> bool {
+        self.cert_dir.is_none() || self.cert_ca.is_some()
     }
 }
 
@@ -61,6 +86,17 @@ mod tests {
                 "metallb-webhook-service.metallb-system.svc.cluster.local"
             ]
         );
+    }
+
+    #[test]
+    fn a_certificate_of_others_is_left_to_them_unless_the_authority_is_given() {
+        let parse = |flags: &[&str]| Args::try_parse_from([&["ferrolb-webhook"], flags].concat());
+        let own = parse(&[]).unwrap();
+        assert!(own.files().is_none() && own.tells_authority());
+        let theirs = parse(&["--cert-dir=/c"]).unwrap();
+        assert!(theirs.files().unwrap().authority.is_none() && !theirs.tells_authority());
+        assert!(parse(&["--cert-dir=/c", "--cert-ca=/c/ca.crt"]).unwrap().tells_authority());
+        assert!(parse(&["--cert-ca=/c/ca.crt"]).is_err());
     }
 
     #[test]

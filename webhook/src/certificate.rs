@@ -1,7 +1,7 @@
 //! The serving certificate of all replicas: it lies in one Secret, is made where it is missing, and is
 //! renewed or replaced where it would not serve any more. Several replicas may find the same: the first
-//! write wins, the others read what it wrote. A Secret that was deleted or spoilt gets back what is being
-//! presented, so that nobody has to trust anything new.
+//! write wins, the others read what it wrote. A Secret that was deleted or spoilt gets back what was in it,
+//! so that nobody has to trust anything new.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use ferrolb_api::well_known::field_manager;
 use ferrolb_runtime::Shutdown;
 use ferrolb_runtime::log::chain;
-use ferrolb_runtime::tls::{Bundle, CertificateError, Identity};
+use ferrolb_runtime::tls::{Bundle, CertificateError};
 use ferrolb_runtime::watch::{Changed, Store};
 use ferrolb_runtime::write::{self, WriteError};
 use k8s_openapi::ByteString;
@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, PostParams};
 use tokio::sync::watch;
 
-use crate::metrics::Metrics;
+use crate::presenter::{Offer, publish};
 
 /// Keys of the Secret, as MetalLB names them.
 const KEYS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
@@ -27,23 +27,20 @@ const KEYS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 const LOOK: Duration = Duration::from_secs(3600);
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Keeps the Secret good and presents what is in it.
+/// Keeps the Secret good and offers what is in it.
 pub(crate) struct Keeper {
     pub(crate) api: Api<Secret>,
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) dns_names: Vec<String>,
     pub(crate) store: Store<Secret>,
-    pub(crate) identity: Identity,
-    /// What clients are to trust, once something is presented.
-    pub(crate) authority: watch::Sender<Option<String>>,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) offers: watch::Sender<Option<Offer>>,
 }
 
 /// What is remembered from pass to pass.
 #[derive(Default)]
 struct Last {
-    presented: Option<Bundle>,
+    offered: Option<Bundle>,
     /// As it was seen last.
     secret: Option<Arc<Secret>>,
 }
@@ -51,7 +48,7 @@ struct Last {
 /// What the state of the Secret calls for.
 #[derive(Debug, PartialEq, Eq)]
 enum Decision {
-    /// Present it.
+    /// Offer it.
     Serve(Bundle),
     /// There is no Secret.
     Create,
@@ -71,13 +68,13 @@ fn decide(secret: Option<&Secret>, dns_names: &[String], now: SystemTime) -> Dec
     }
 }
 
-/// What is presented, as long as it serves.
-fn presented_or_new(
-    presented: Option<&Bundle>,
+/// What was offered last, as long as it serves.
+fn offered_or_new(
+    offered: Option<&Bundle>,
     dns_names: &[String],
     now: SystemTime,
 ) -> Result<Bundle, CertificateError> {
-    match presented {
+    match offered {
         Some(bundle) if bundle.check(dns_names, now).is_ok() => Ok(bundle.clone()),
         _ => Bundle::generate(dns_names, now),
     }
@@ -127,9 +124,13 @@ impl Keeper {
         last.secret = secret.clone().or_else(|| last.secret.take());
         let now = SystemTime::now();
         let text = |error: CertificateError| chain(&error);
-        let again = || presented_or_new(last.presented.as_ref(), &self.dns_names, now).map_err(text);
+        let again = || offered_or_new(last.offered.as_ref(), &self.dns_names, now).map_err(text);
         let (bundle, reason) = match decide(secret.as_deref(), &self.dns_names, now) {
-            Decision::Serve(bundle) => return self.present(bundle, &mut last.presented).map_err(text),
+            Decision::Serve(bundle) => {
+                self.offer(&bundle);
+                last.offered = Some(bundle);
+                return Ok(());
+            }
             Decision::Create => (again()?, "missing"),
             Decision::Replace => (again()?, "unusable"),
             Decision::Renew(old) => match old.renew(&self.dns_names, now) {
@@ -157,15 +158,9 @@ impl Keeper {
         }
     }
 
-    fn present(&self, bundle: Bundle, presented: &mut Option<Bundle>) -> Result<(), CertificateError> {
-        if presented.as_ref() != Some(&bundle) {
-            self.identity.set(bundle.certified_key()?);
-            self.metrics.certificate_expires(bundle.expires()?);
-            self.authority.send_replace(Some(bundle.ca.clone()));
-            tracing::debug!(event = "certificateServed", secret = self.name, "serving the certificate");
-            *presented = Some(bundle);
-        }
-        Ok(())
+    fn offer(&self, bundle: &Bundle) {
+        let Bundle { ca, certificate, key, .. } = bundle.clone();
+        publish(&self.offers, Some(Offer { chain: certificate, key, authority: Some(ca) }));
     }
 
     async fn create(&self, before: Option<&Secret>, bundle: &Bundle) -> Result<(), WriteError> {
@@ -223,12 +218,12 @@ mod tests {
     fn a_lost_secret_gets_back_what_is_presented_unless_that_ends() {
         let now = SystemTime::now();
         let bundle = Bundle::generate(&names(), now).unwrap();
-        assert_eq!(presented_or_new(Some(&bundle), &names(), now).unwrap(), bundle);
+        assert_eq!(offered_or_new(Some(&bundle), &names(), now).unwrap(), bundle);
         let late = now + Duration::from_secs(360 * 24 * 3600);
-        let new = presented_or_new(Some(&bundle), &names(), late).unwrap();
+        let new = offered_or_new(Some(&bundle), &names(), late).unwrap();
         assert_ne!(new, bundle);
         new.check(&names(), late).unwrap();
-        presented_or_new(None, &names(), now).unwrap().check(&names(), now).unwrap();
+        offered_or_new(None, &names(), now).unwrap().check(&names(), now).unwrap();
     }
 
     #[test]

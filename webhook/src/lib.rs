@@ -4,7 +4,9 @@
 //! ```text
 //! API ─review→ server ─ review::<K> ─ Existing (live list, else Store) → core::admission → allow | deny | warn
 //!     └─convert→ server ─ convert → api::conversion → the objects in the other version
-//! Secret        ─watch→ certificate: decide() → served certificate, or a write that heals the Secret
+//! Secret        ─watch→ certificate: decide() → offer, or a write that heals the Secret
+//! files         ─read→  files                 → offer (certificates of others)
+//! offer, what is registered → presenter: decide() → served certificate, readiness
 //! Configuration ─watch→ registration: plan()  → server-side apply of caBundle alone
 //! BGPPeer's CRD ─watch→ registration::conversion: plan() → server-side apply of its conversion alone
 //! ```
@@ -16,7 +18,9 @@ mod args;
 mod certificate;
 mod convert;
 mod existing;
+mod files;
 mod metrics;
+mod presenter;
 mod registration;
 mod review;
 mod run;

@@ -164,6 +164,7 @@ impl Review {
             Verdict::Denied { message } => {
                 (false, Some(Status { code: 403, reason: Some("Forbidden"), message }), Vec::new())
             }
+            Verdict::Unreadable { message } => return self.unreadable(message),
         };
         self.with(allowed, status, warnings)
     }
@@ -218,6 +219,12 @@ mod tests {
         assert_eq!(
             answer["response"]["status"],
             json!({"code": 403, "reason": "Forbidden", "message": "no"})
+        );
+        let review = read::<IPAddressPool>(&body("CREATE", pool())).unwrap();
+        let answer = review.answer(Verdict::Unreadable { message: "no".into() });
+        assert_eq!(
+            serde_json::to_value(answer).unwrap()["response"]["status"],
+            json!({"code": 400, "reason": "BadRequest", "message": "no"})
         );
     }
 

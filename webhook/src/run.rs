@@ -18,6 +18,7 @@ use crate::args::Args;
 use crate::certificate::Keeper;
 use crate::existing::{self, Existing};
 use crate::metrics::Metrics;
+use crate::presenter::{Offer, Presenter, publish};
 use crate::registration::{self, Registrar, conversion};
 use crate::server::{Reviewer, router};
 
@@ -35,64 +36,85 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let service_cidrs = existing::has_service_cidrs(&client).await;
     let existing = Existing::watch(&watches, client.clone(), &namespace, service_cidrs);
     let own = process.watches();
-    let secrets = Api::namespaced(client.clone(), &namespace);
     let configurations = Api::all(client.clone());
-    let identity = Identity::default();
-    let (authority, trusted_authority) = watch::channel(None);
-    let keeper = Keeper {
-        store: own.add_with(secrets.clone(), named(&args.webhook_secret)),
-        api: secrets,
-        dns_names: args.dns_names(&namespace),
-        name: args.webhook_secret,
-        namespace: namespace.clone(),
-        identity: identity.clone(),
-        authority,
-        metrics: Arc::clone(&metrics),
-    };
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let configuration = own.add_with(configurations.clone(), named(&args.webhook_configuration));
-    let registrar = Registrar {
+    let definition = own.add_pruned(
+        definitions.clone(),
+        named(object::BGP_PEER_CRD),
+        |definition: &mut CustomResourceDefinition| {
+            definition.spec.versions.clear();
+        },
+    );
+    let identity = Identity::default();
+    let (offers, offered) = watch::channel(None);
+    let (believed, believed_bundle) = watch::channel(None);
+    let service = conversion::Service { namespace: namespace.clone(), name: args.cert_service_name.clone() };
+    let presenter = Presenter {
+        offers: offered.clone(),
+        configuration: configuration.clone(),
+        configuration_name: args.webhook_configuration.clone(),
+        definitions: definition.clone(),
+        definition_name: object::BGP_PEER_CRD.into(),
+        service: service.clone(),
+        dns_names: args.dns_names(&namespace),
+        identity: identity.clone(),
+        metrics: Arc::clone(&metrics),
+        trusted: readiness.condition("the API server to trust our certificate"),
+        believed,
+    };
+    // Where the authority is ours to tell.
+    let registrar = args.tells_authority().then(|| Registrar {
         store: configuration.clone(),
         api: configurations,
         name: args.webhook_configuration.clone(),
-        authority: trusted_authority.clone(),
-        trusted: Some(readiness.condition("the API server to trust our certificate")),
+        authority: authorities(offered, &shutdown),
         plan: {
             let name = args.webhook_configuration.clone();
             Box::new(move |current, authority| registration::plan(current, &name, authority))
         },
-    };
-    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    });
     let converter = Registrar {
-        store: own.add_pruned(
-            definitions.clone(),
-            named(object::BGP_PEER_CRD),
-            |definition: &mut CustomResourceDefinition| {
-                definition.spec.versions.clear();
-            },
-        ),
+        store: definition,
         api: definitions,
         name: object::BGP_PEER_CRD.into(),
-        authority: trusted_authority,
-        trusted: None,
+        authority: believed_bundle,
         plan: {
-            let name = args.webhook_configuration;
-            let service = conversion::Service { namespace, name: args.cert_service_name };
+            let name = args.webhook_configuration.clone();
             Box::new(move |current, authority| {
                 // The configuration is there as long as the operator wants a webhook.
                 let installed = configuration.get_global(&name).is_some();
-                conversion::plan(current, &service, Some(authority).filter(|_| installed))
+                conversion::plan(current, &service, Some(authority.pem).filter(|_| installed))
             })
         },
     };
-    tokio::spawn(keeper.run(own.changed(), shutdown.clone()));
-    tokio::spawn(registrar.run(own.changed(), shutdown.clone()));
+    match args.files() {
+        Some(files) => drop(tokio::spawn(files.run(offers, shutdown.clone()))),
+        None => {
+            let secrets = Api::namespaced(client.clone(), &namespace);
+            let keeper = Keeper {
+                store: own.add_with(secrets.clone(), named(&args.webhook_secret)),
+                api: secrets,
+                dns_names: args.dns_names(&namespace),
+                name: args.webhook_secret,
+                namespace,
+                offers,
+            };
+            tokio::spawn(keeper.run(own.changed(), shutdown.clone()));
+        }
+    }
+    tokio::spawn(presenter.run(own.changed(), shutdown.clone()));
+    if let Some(registrar) = registrar {
+        tokio::spawn(registrar.run(own.changed(), shutdown.clone()));
+    }
     tokio::spawn(convert_when_ready(converter, own.changed(), readiness, shutdown.clone()));
 
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     let listener = ferrolb_runtime::admin::listen(any, args.webhook_port, "admission reviews").await?;
     let router = router(Arc::new(Reviewer::new(existing, metrics)));
+    let tls_policy = args.common.tls.policy()?;
     let end = Shutdown::default();
-    let server = tls::serve(listener, &identity, router, end.clone());
+    let server = tls::serve(listener, &identity, &tls_policy, router, end.clone());
     let ending = async {
         shutdown.requested().await;
         tokio::time::sleep(LINGER).await;
@@ -103,6 +125,26 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         served = server => served.context("reviews are not served"),
         () = ending => Ok(()),
     }
+}
+
+/// Whom the API server is to trust, as it is offered.
+fn authorities(
+    mut offered: watch::Receiver<Option<Offer>>,
+    shutdown: &Shutdown,
+) -> watch::Receiver<Option<String>> {
+    let (authority, wanted) = watch::channel(None);
+    let shutdown = shutdown.clone();
+    tokio::spawn(async move {
+        loop {
+            let now = offered.borrow_and_update().as_ref().and_then(|offer| offer.authority.clone());
+            publish(&authority, now);
+            tokio::select! {
+                Ok(()) = offered.changed() => {}
+                () = shutdown.requested() => return,
+            }
+        }
+    });
+    wanted
 }
 
 /// Registers as the converter once this process is ready: before, the API server would find nobody behind

@@ -108,6 +108,7 @@ async fn review<K: Reviewed>(State(reviewer): State<Arc<Reviewer>>, body: Body) 
                     reviewer.metrics.reviewed(&kind, "denied");
                     tracing::info!(event = "denied", kind, reason = message, "change refused");
                 }
+                Verdict::Unreadable { .. } => reviewer.metrics.reviewed(&kind, "unreadable"),
             }
             Json(review.answer(verdict)).into_response()
         }

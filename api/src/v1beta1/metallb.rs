@@ -38,7 +38,7 @@ pub struct MetalLBSpec {
     /// BGP implementation: native (default), frr, frr-k8s or frr-k8s-external.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bgp_backend: Option<String>,
-    /// Log level of controller and speakers; default info.
+    /// Log level of controller, webhook and speakers, who follow it without a restart; default info.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LogLevel>,
     /// Only Services of this spec.loadBalancerClass are handled; default: only those without a class.
@@ -84,6 +84,15 @@ pub struct MetalLBSpec {
     /// false.
     #[serde(default, rename = "ignoreExcludeLB", skip_serializing_if = "Option::is_none")]
     pub ignore_exclude_lb: Option<bool>,
+    /// Metrics of all processes, by HTTPS on port 9120. Default: served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<MetricsConfig>,
+    /// NetworkPolicies that let controller and webhook talk to nobody but whom they must. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_policies: Option<NetworkPolicies>,
+    /// What the HTTPS servers of all processes accept. Default: TLS 1.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsConfig>,
     /// Leave everything as it is: nothing is applied, repaired or removed. Default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
@@ -143,6 +152,55 @@ pub struct WorkloadConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::undescribed::<Option<ResourceRequirements>>")]
     pub resources: Option<ResourceRequirements>,
+}
+
+/// Metrics of all processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MetricsConfig {
+    /// Serve them. Default true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+}
+
+/// NetworkPolicies of controller and webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkPolicies {
+    /// Have them. Default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// TCP port on which the API server really listens. Default: as its endpoints say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub api_port: Option<i32>,
+}
+
+/// What HTTPS servers accept of their clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TlsConfig {
+    /// Lowest version: VersionTLS12 or VersionTLS13. Default VersionTLS13.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_version: Option<TlsVersion>,
+    /// Cipher suites of TLS 1.2, by IANA's names. Default: all that are safe.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cipher_suites: Vec<String>,
+    /// Groups of the key exchange, most wanted first, by name (X25519MLKEM768, X25519, P-256, P-384) or
+    /// IANA's number. Default: all that are safe.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<String>,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    #[serde(rename = "VersionTLS12")]
+    Tls12,
+    /// TLS 1.3.
+    #[serde(rename = "VersionTLS13")]
+    Tls13,
 }
 
 /// Settings of the frr-k8s backends.

@@ -238,6 +238,15 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
         spec.frrk8sConfig.alwaysBlock           | []string             | | |
         spec.frrk8sConfig.namespace             | string               | | |
         spec.frrk8sConfig.secretPassthrough     | boolean              | | |
+        spec.metrics                            | object               | | |
+        spec.metrics.enabled                    | boolean              | | |
+        spec.networkPolicies                    | object               | | |
+        spec.networkPolicies.enabled            | boolean              | | |
+        spec.networkPolicies.apiPort            | integer int32        | | | 1..65535
+        spec.tls                                | object               | | |
+        spec.tls.minVersion                     | string               | | | VersionTLS12 or VersionTLS13
+        spec.tls.cipherSuites                   | []string             | | |
+        spec.tls.curves                         | []string             | | |
         spec.controllerReplicas                 | integer int32        | | | 1..9
         spec.imagePullSecrets                   | []object             | | |
         spec.imagePullSecrets[].name            | string               | | yes |

@@ -39,6 +39,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.into()),
         image: args.image.clone(),
         version: ferrolb_operator::VERSION.into(),
+        certificate: None,
     };
     let objects =
         render(&metallb, &settings, &Observed::default()).context("the operator would refuse this")?;

@@ -155,7 +155,7 @@ impl<'a> Object<'a> {
             Verdict::Allowed { warnings } => findings.extend(
                 warnings.into_iter().map(|it| self.finding(Rule::Deprecated, "spec", it, String::new())),
             ),
-            Verdict::Denied { message } => {
+            Verdict::Denied { message } | Verdict::Unreadable { message } => {
                 findings.push(self.finding(Rule::Invalid, "spec", message, String::new()));
             }
         }

@@ -128,7 +128,7 @@ mod tests {
             let text = match judge(with_backend(backend), old) {
                 Verdict::Allowed { warnings } if warnings.is_empty() => "allowed".to_owned(),
                 Verdict::Allowed { warnings } => warnings.join("\n"),
-                Verdict::Denied { message } => format!("denied: {message}"),
+                Verdict::Denied { message } | Verdict::Unreadable { message } => format!("denied: {message}"),
             };
             assert!(text.starts_with(expected), "{backend}, was {old:?}: {text}");
         }

@@ -5,6 +5,7 @@
 //! lowest that is free or that it can share. A dual-stack pair comes from one pool.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::sharing::Index;
 use super::{Assignment, Refusal};
@@ -106,7 +107,7 @@ fn automatic(
     service: &LoadBalancer,
     families: Families,
 ) -> Result<Assignment, Refusal> {
-    let auto = || config.pools().values().filter(|pool| pool.auto_assign);
+    let auto = || config.pools().values().map(Arc::as_ref).filter(|pool| pool.auto_assign);
     let mut restricted: Vec<(i64, &Pool)> = auto()
         .filter(|pool| pool.admits(&service.key.namespace, &service.labels))
         .filter_map(|pool| Some((pool.restriction.as_ref()?.rank(), pool)))

@@ -58,10 +58,15 @@ pub enum Event {
 }
 
 impl Event {
+    /// Reason of [`Self::Assigned`].
+    pub const ASSIGNED: &str = "IPAllocated";
+    /// Reason of [`Self::Contested`].
+    pub const CONTESTED: &str = "StatusContested";
+
     /// `reason` of the Event.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Assigned(_) | Self::AssignedAdditional(_) => "IPAllocated",
+            Self::Assigned(_) | Self::AssignedAdditional(_) => Self::ASSIGNED,
             Self::AdditionalFailed(_) => "AdditionalAssignFailed",
             Self::Cleared { .. } => "ClearAssignment",
             Self::AllocationFailed { .. } => "AllocationFailed",
@@ -73,7 +78,7 @@ impl Event {
             Self::UnknownAnnotation(_) => "UnknownAnnotation",
             Self::GivenTwice(_) => "AddressGivenTwice",
             Self::Overwritten { .. } => "StatusOverwritten",
-            Self::Contested(_) => "StatusContested",
+            Self::Contested(_) => Self::CONTESTED,
         }
     }
 

@@ -12,7 +12,7 @@ use ferrolb_api::well_known::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::diagnostic::{AdvertisementProblem, SelectorField};
-use super::lookup::{Lookup, Names};
+use super::lookup::{Lookup, Named, Names};
 use super::selectors::{Finding, parse_list};
 use crate::node::Node;
 use crate::selector::{Labels, Selector, any_matches};
@@ -82,7 +82,7 @@ impl Interfaces {
 /// What an advertisement of either kind says about pools and nodes, before they are known.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
-    names: BTreeSet<String>,
+    names: Names,
     pools: Vec<Selector>,
     nodes: Vec<Selector>,
     /// A list that cannot be read altogether selects nothing for certain.
@@ -107,23 +107,26 @@ impl Selection {
         let pool_selectors = parse_list(pools, "spec", SelectorField::Pools, findings);
         let node_selectors = parse_list(nodes, "spec", SelectorField::Nodes, findings);
         let unreadable = pool_selectors.len() < pools.len() || node_selectors.len() < nodes.len();
-        Self { names: seen, pools: pool_selectors, nodes: node_selectors, unreadable }
+        Self { names: Arc::new(seen), pools: pool_selectors, nodes: node_selectors, unreadable }
     }
 
     /// The pools that are selected; names of pools that do not exist are reported.
     pub(super) fn pools(
         &self,
-        lookup: &mut Lookup<'_>,
+        lookup: &mut Lookup,
         findings: &mut Vec<Finding<AdvertisementProblem>>,
     ) -> Names {
-        let unknown = self.names.iter().filter(|name| !lookup.contains(name));
+        if self.names.is_empty() && self.pools.is_empty() {
+            return lookup.all();
+        }
+        let Named { found, unknown } = lookup.named(&self.names);
         findings.extend(
-            unknown.map(|name| {
+            unknown.iter().map(|name| {
                 ("spec.ipAddressPools".to_owned(), AdvertisementProblem::UnknownPool(name.clone()))
             }),
         );
-        if self.names.is_empty() && self.pools.is_empty() {
-            return lookup.all();
+        if self.pools.is_empty() {
+            return found;
         }
         let by_label = lookup.selected(&self.pools);
         if self.names.is_empty() {
@@ -132,14 +135,13 @@ impl Selection {
             }
             return by_label;
         }
-        let named = self.names.iter().filter(|name| lookup.contains(name));
-        Arc::new(named.cloned().chain(by_label.iter().cloned()).collect())
+        Arc::new(found.union(&by_label).cloned().collect())
     }
 
     /// The nodes that are selected.
     pub(super) fn nodes(
         &self,
-        lookup: &mut Lookup<'_>,
+        lookup: &mut Lookup,
         findings: &mut Vec<Finding<AdvertisementProblem>>,
     ) -> Names {
         let nodes = lookup.selected_or_all(&self.nodes);
@@ -155,7 +157,11 @@ impl Selection {
     }
 }
 
+/// What an L2 advertisement is by itself, and what is wrong with it in itself.
+pub(super) type Reading = (Parsed, Vec<Finding<AdvertisementProblem>>);
+
 /// An L2 advertisement as far as it can be read without any other object.
+#[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) selection: Selection,
     interfaces: Interfaces,
@@ -164,8 +170,8 @@ pub(super) struct Parsed {
     preempt: bool,
 }
 
-/// Reads an L2 advertisement, and says everything that is wrong with it in itself.
-pub(super) fn parse(advertisement: &api::L2Advertisement) -> (Parsed, Vec<Finding<AdvertisementProblem>>) {
+/// Reads an L2 advertisement.
+pub(super) fn parse(advertisement: &api::L2Advertisement) -> Reading {
     let spec = &advertisement.spec;
     let mut findings = Vec::new();
     let selection = Selection::parse(

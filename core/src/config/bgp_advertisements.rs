@@ -60,7 +60,12 @@ impl BgpAdvertisement {
     }
 }
 
+/// What a BGP advertisement is by itself, and what is wrong with it in itself: as with any advertisement, and
+/// as with one for BGP.
+pub(super) type Reading = (Parsed, Common, Own);
+
 /// A BGP advertisement as far as it can be read without any other object.
+#[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) selection: Selection,
     pub(super) peers: Option<BTreeSet<String>>,
@@ -74,8 +79,8 @@ pub(super) struct Parsed {
 type Own = Vec<Finding<BgpAdvertisementProblem>>;
 type Common = Vec<Finding<AdvertisementProblem>>;
 
-/// Reads a BGP advertisement, and says everything that is wrong with it in itself.
-pub(super) fn parse(advertisement: &api::BGPAdvertisement) -> (Parsed, Common, Own) {
+/// Reads a BGP advertisement.
+pub(super) fn parse(advertisement: &api::BGPAdvertisement) -> Reading {
     let spec = &advertisement.spec;
     let (mut common, mut own) = (Vec::new(), Vec::new());
     let selection = Selection::parse(

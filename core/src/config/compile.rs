@@ -12,18 +12,28 @@
 //!   Secrets no password is missing.
 
 mod advertisements;
+mod cluster;
 mod peers;
 mod pools;
+mod preferences;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use ferrolb_api::v1beta1::{BGPAdvertisement, IPAddressPool, L2Advertisement};
+use ferrolb_api::v1beta2::BGPPeer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use self::cluster::Cluster;
+use self::pools::Pools;
 use super::communities::{Aliases, AnyCommunity};
 use super::diagnostic::{CommunityProblem, Diagnostic, Kind, Message, ObjectRef};
-use super::lookup::Lookup;
+use super::kept::Kept;
+use super::lookup::{Labelled, Lookup};
+use super::pools::Parsed;
 use super::{BfdProfile, Config, bfd};
+use crate::config;
+use crate::node::Node;
 use crate::resources::Resources;
 use crate::selector::Labels;
 
@@ -38,39 +48,103 @@ pub struct Compiled {
 
 /// Compiles the configuration. Total: it has a result for every input.
 pub fn compile(resources: &Resources) -> Compiled {
-    compile_with_last(resources, None)
+    Compiler::default().compile(resources)
 }
 
 /// As [`compile`], but this object counts as the latest, whatever its creation time: so a change that makes
 /// an old object exclude another is blamed on the change.
 pub(crate) fn compile_with_last(resources: &Resources, last: Option<&ObjectRef>) -> Compiled {
-    let no_labels = Labels::new();
-    let pools = resources.pools.iter();
-    let mut compiling = Compiling {
-        resources,
-        last,
-        nodes: Lookup::new(resources.nodes.iter().map(|(name, node)| (name.as_str(), &node.labels))),
-        pools: Lookup::new(
-            pools.map(|(name, pool)| (name.as_str(), pool.metadata.labels.as_ref().unwrap_or(&no_labels))),
-        ),
-        compiled: Compiled::default(),
-    };
-    let profiles = compiling.bfd_profiles();
-    compiling.peers(&profiles);
-    let aliases = compiling.aliases();
-    compiling.address_pools();
-    compiling.l2_advertisements();
-    compiling.bgp_advertisements(&aliases);
-    let mut compiled = compiling.compiled;
-    compiled.diagnostics.sort_by(|a, b| a.object.cmp(&b.object));
-    compiled
+    Compiler::default().compile_with_last(resources, last)
+}
+
+/// Compiles again and again: what was read of objects that are still the same ones is kept. The result is
+/// that of [`compile`].
+#[derive(Debug, Default)]
+pub struct Compiler {
+    namespaces: BTreeMap<String, Labels>,
+    cluster: Cluster,
+    pools: Kept<IPAddressPool, Parsed>,
+    all_pools: Pools,
+    peers: Kept<BGPPeer, config::peers::Reading>,
+    l2_advertisements: Kept<L2Advertisement, config::advertisements::Reading>,
+    bgp_advertisements: Kept<BGPAdvertisement, config::bgp_advertisements::Reading>,
+    resolved: advertisements::All,
+    of_pools: Lookup,
+    nodes: BTreeMap<String, Node>,
+    of_nodes: Lookup,
+}
+
+impl Compiler {
+    /// As [`compile`].
+    pub fn compile(&mut self, resources: &Resources) -> Compiled {
+        self.compile_with_last(resources, None)
+    }
+
+    fn compile_with_last(&mut self, resources: &Resources, last: Option<&ObjectRef>) -> Compiled {
+        self.read(resources);
+        let mut compiling = Compiling {
+            resources,
+            last,
+            nodes: &mut self.of_nodes,
+            pools: &mut self.of_pools,
+            readings: &self.pools,
+            compiled: Compiled::default(),
+        };
+        let profiles = compiling.bfd_profiles();
+        compiling.peers(&self.peers, &profiles);
+        let aliases = compiling.aliases();
+        compiling.address_pools(&mut self.all_pools);
+        self.resolved.refresh(resources, &aliases, [compiling.pools.version(), compiling.nodes.version()]);
+        compiling.l2_advertisements(&self.l2_advertisements, &mut self.resolved);
+        compiling.bgp_advertisements(&self.bgp_advertisements, &aliases, &mut self.resolved);
+        let mut compiled = compiling.compiled;
+        compiled.diagnostics.sort_by(|a, b| a.object.cmp(&b.object));
+        compiled
+    }
+
+    /// Reads what is not known yet.
+    fn read(&mut self, resources: &Resources) {
+        let cluster = Cluster::new(resources);
+        let mut forgotten = Vec::new();
+        if self.namespaces != resources.namespaces || self.cluster != cluster {
+            // What is found with a pool depends on them.
+            self.namespaces.clone_from(&resources.namespaces);
+            self.cluster = cluster;
+            forgotten = self.pools.forget();
+        }
+        let (namespaces, cluster) = (&self.namespaces, &self.cluster);
+        let mut changes = self.pools.read(&resources.pools, |pool| pools::read(pool, namespaces, cluster));
+        changes.gone.extend(forgotten);
+        let (gone, new) = changes.labelled();
+        if gone == new {
+            self.of_pools.keep()
+        } else {
+            self.of_pools.change(gone, new)
+        }
+        self.all_pools.update(changes);
+        if self.nodes == resources.nodes {
+            self.of_nodes.keep();
+        } else {
+            self.of_nodes.change(labelled(&self.nodes), labelled(&resources.nodes));
+            self.nodes.clone_from(&resources.nodes);
+        }
+        self.peers.read(&resources.bgp_peers, config::peers::parse);
+        self.l2_advertisements.read(&resources.l2_advertisements, config::advertisements::parse);
+        self.bgp_advertisements.read(&resources.bgp_advertisements, config::bgp_advertisements::parse);
+    }
+}
+
+fn labelled(nodes: &BTreeMap<String, Node>) -> Vec<Labelled> {
+    nodes.iter().map(|(name, node)| (name.as_str().into(), Arc::new(node.labels.clone()))).collect()
 }
 
 struct Compiling<'a> {
     resources: &'a Resources,
     last: Option<&'a ObjectRef>,
-    nodes: Lookup<'a>,
-    pools: Lookup<'a>,
+    nodes: &'a mut Lookup,
+    pools: &'a mut Lookup,
+    /// What the pools are by themselves.
+    readings: &'a Kept<IPAddressPool, Parsed>,
     compiled: Compiled,
 }
 
@@ -97,20 +171,19 @@ impl<'a> Compiling<'a> {
     }
 
     /// Objects of a kind, those first that others give way to.
-    fn by_age<K>(
+    fn by_age<'o, T>(
         &self,
         kind: Kind,
-        objects: &'a BTreeMap<String, Arc<K>>,
-        metadata: impl Fn(&K) -> &ObjectMeta,
-    ) -> Vec<(&'a String, &'a K)> {
+        objects: impl IntoIterator<Item = (&'o String, T)>,
+        metadata: impl Fn(&T) -> &ObjectMeta,
+    ) -> Vec<(&'o String, T)> {
         let last = self.last.filter(|last| last.kind == kind).map(|last| last.name.as_str());
-        let mut objects: Vec<(&String, &K)> = objects.iter().map(|(name, it)| (name, &**it)).collect();
-        let key = |(name, object): &(&'a String, &'a K)| {
+        let mut objects: Vec<(&String, T)> = objects.into_iter().collect();
+        objects.sort_by_cached_key(|(name, object)| {
             // No time is later than any.
             let created = metadata(object).creation_timestamp.as_ref();
             (last == Some(name.as_str()), created.is_none(), created.map(|time| time.0), *name)
-        };
-        objects.sort_by(|a, b| key(a).cmp(&key(b)));
+        });
         objects
     }
 
@@ -132,7 +205,8 @@ impl<'a> Compiling<'a> {
     fn aliases(&mut self) -> Aliases {
         let mut aliases = Aliases::new();
         let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
-        for (name, object) in self.by_age(Kind::Community, &self.resources.communities, |it| &it.metadata) {
+        let communities = self.by_age(Kind::Community, &self.resources.communities, |it| &it.metadata);
+        for (name, object) in communities {
             for (index, entry) in object.spec.communities.iter().enumerate() {
                 let path = |field: &str| format!("spec.communities[{index}].{field}");
                 let mut findings = Vec::new();

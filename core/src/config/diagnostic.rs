@@ -46,6 +46,11 @@ impl Diagnostic {
         self.message.problem().1.leaves_out()
     }
 
+    /// Whether the field has a text that is not of its kind, which strictly typed clients cannot even read.
+    pub fn is_unreadable(&self) -> bool {
+        self.message.problem().1.is_unreadable()
+    }
+
     /// What to do about it.
     pub fn remedy(&self) -> String {
         self.message.problem().1.remedy()
@@ -206,7 +211,7 @@ impl Display for Message {
 
 /// An object as a text names it.
 #[derive(Clone, Copy)]
-struct Name<'a> {
+pub(super) struct Name<'a> {
     kind: Kind,
     name: &'a str,
 }
@@ -219,12 +224,17 @@ impl Display for Name<'_> {
 }
 
 /// What every problem can say of itself.
-trait Problem {
+pub(super) trait Problem {
     fn severity(&self) -> Severity;
 
     /// Something that is only unresolved may still leave out what depends on it.
     fn leaves_out(&self) -> bool {
         self.severity() == Severity::Invalid
+    }
+
+    /// Whether a text is not of the kind that its field has.
+    fn is_unreadable(&self) -> bool {
+        false
     }
 
     fn remedy(&self) -> String;

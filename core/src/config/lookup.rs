@@ -1,5 +1,6 @@
 //! Which pools and nodes selectors select, asked once for each list of selectors: advertisements and peers
-//! mostly have the same ones, and then share one set of names.
+//! mostly have the same ones, and then share one set of names. The answers are kept as long as names and
+//! labels stay what they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,26 +10,98 @@ use crate::selector::{Labels, Selector};
 /// Names of selected objects.
 pub(super) type Names = Arc<BTreeSet<String>>;
 
+/// An object by its name and labels.
+pub(super) type Labelled = (Arc<str>, Arc<Labels>);
+
 /// Objects of a kind with their labels.
-pub(super) struct Lookup<'a> {
-    objects: BTreeMap<&'a str, &'a Labels>,
-    /// Objects that have a label, by its key and value.
-    labelled: BTreeMap<(&'a str, &'a str), Vec<&'a str>>,
+#[derive(Debug, Default)]
+pub(super) struct Lookup {
+    objects: BTreeMap<Arc<str>, Arc<Labels>>,
+    /// Names of the objects that have a label, by its key and value; made when it is asked for.
+    places: Option<Places>,
     all: Names,
     known: BTreeMap<Vec<Selector>, Names>,
+    named: BTreeMap<Names, Named>,
+    /// How often the objects became others.
+    version: u64,
+    /// How many answers there were when the objects changed last.
+    asked: usize,
+    /// Answers of the time before, until they are asked for again.
+    before: (BTreeMap<Vec<Selector>, Names>, BTreeMap<Names, Named>),
 }
 
-impl<'a> Lookup<'a> {
-    pub(super) fn new(objects: impl Iterator<Item = (&'a str, &'a Labels)>) -> Self {
-        let objects: BTreeMap<&str, &Labels> = objects.collect();
-        let mut labelled: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-        for (name, labels) in &objects {
+/// What there is of a list of names.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) found: Names,
+    pub(super) unknown: Arc<[String]>,
+}
+
+/// So many answers may be kept for nothing.
+const FEW: usize = 1024;
+
+type Places = BTreeMap<String, BTreeMap<String, BTreeSet<Arc<str>>>>;
+
+impl Lookup {
+    /// These objects are no more, or have other labels; those are new. Answers that this does not touch stay
+    /// what they are.
+    pub(super) fn change(&mut self, gone: Vec<Labelled>, new: Vec<Labelled>) {
+        self.version += 1;
+        let names: BTreeSet<Arc<str>> = gone.iter().chain(&new).map(|(name, _)| Arc::clone(name)).collect();
+        for (name, labels) in gone {
+            self.objects.remove(&name);
             for (key, value) in labels.iter() {
-                labelled.entry((key, value)).or_default().push(name);
+                let of_value = self.places.as_mut().and_then(|it| it.get_mut(key)?.get_mut(value));
+                if let Some(names) = of_value {
+                    names.remove(&name);
+                }
             }
         }
-        let all = Arc::new(objects.keys().map(|name| (*name).to_owned()).collect());
-        Self { objects, labelled, all, known: BTreeMap::new() }
+        for (name, labels) in new {
+            self.places.iter_mut().for_each(|places| place(places, &name, &labels));
+            self.objects.insert(name, labels);
+        }
+        // Many changes at once: they are the first, or so many that it is faster from nothing.
+        if names.len() > self.objects.len() / 8 {
+            let all = self.objects.keys().map(ToString::to_string).collect();
+            let objects = std::mem::take(&mut self.objects);
+            *self = Self { objects, all: Arc::new(all), version: self.version, ..Self::default() };
+            return;
+        }
+        let objects = &self.objects;
+        update(&mut self.all, &names, |name| objects.contains_key(name));
+        for (selectors, selected) in &mut self.known {
+            let selects = |name: &Arc<str>| {
+                let labels = objects.get(name);
+                labels.is_some_and(|labels| selectors.iter().any(|selector| selector.matches(labels)))
+            };
+            update(selected, &names, selects);
+        }
+        self.named.retain(|list, _| !names.iter().any(|name| list.contains(&**name)));
+        self.turn();
+    }
+
+    /// The objects are as before, and so are the answers. What is not asked any more is forgotten when it is
+    /// more than half of all.
+    pub(super) fn keep(&mut self) {
+        if self.answers() > 2 * self.asked + FEW {
+            self.turn();
+        }
+    }
+
+    /// What nobody asks for from now on is forgotten the next time.
+    fn turn(&mut self) {
+        self.asked = self.answers();
+        self.before = (std::mem::take(&mut self.known), std::mem::take(&mut self.named));
+    }
+
+    fn answers(&self) -> usize {
+        self.known.len() + self.named.len()
+    }
+
+    /// Another number for other objects.
+    pub(super) fn version(&self) -> u64 {
+        self.version
     }
 
     /// Whether nothing is known of the kind: then nothing can be said to be missing.
@@ -45,16 +118,25 @@ impl<'a> Lookup<'a> {
         if let Some(names) = self.known.get(selectors) {
             return Arc::clone(names);
         }
+        if let Some((selectors, names)) = self.before.0.remove_entry(selectors) {
+            return Arc::clone(self.known.entry(selectors).or_insert(names));
+        }
+        let objects = &self.objects;
+        let places = self.places.get_or_insert_with(|| {
+            let mut places = Places::new();
+            objects.iter().for_each(|(name, labels)| place(&mut places, name, labels));
+            places
+        });
         let mut names = BTreeSet::new();
         for selector in selectors {
-            let matching = |name: &&&str| self.objects.get(**name).is_some_and(|it| selector.matches(it));
+            let matching = |name: &&Arc<str>| objects.get(*name).is_some_and(|it| selector.matches(it));
             match selector.needed_label() {
                 Some((key, values)) => {
-                    let labelled =
-                        values.iter().filter_map(|value| self.labelled.get(&(key, value.as_str())));
-                    names.extend(labelled.flatten().filter(matching).map(|name| (*name).to_owned()));
+                    let by_value = places.get(key);
+                    let found = values.iter().filter_map(|value| by_value?.get(value)).flatten();
+                    names.extend(found.filter(matching).map(ToString::to_string));
                 }
-                None => names.extend(self.objects.keys().filter(matching).map(|name| (*name).to_owned())),
+                None => names.extend(objects.keys().filter(matching).map(ToString::to_string)),
             }
         }
         let names = Arc::new(names);
@@ -67,8 +149,44 @@ impl<'a> Lookup<'a> {
         if selectors.is_empty() { self.all() } else { self.selected(selectors) }
     }
 
-    /// Whether there is an object of this name.
-    pub(super) fn contains(&self, name: &str) -> bool {
-        self.objects.contains_key(name)
+    /// The objects of these names, and the names that no object has.
+    pub(super) fn named(&mut self, names: &Names) -> Named {
+        if let Some(named) = self.named.get(names) {
+            return named.clone();
+        }
+        let known = self.before.1.remove(names).unwrap_or_else(|| {
+            let unknown: Arc<[String]> = names.difference(&self.all).cloned().collect();
+            let found = match unknown.is_empty() {
+                true => Arc::clone(names),
+                false => Arc::new(names.intersection(&self.all).cloned().collect()),
+            };
+            Named { found, unknown }
+        });
+        self.named.entry(Arc::clone(names)).or_insert(known).clone()
+    }
+}
+
+/// Lets a set have exactly those of these names that belong to it; it is another set only if that differs.
+fn update(set: &mut Names, names: &BTreeSet<Arc<str>>, belongs: impl Fn(&Arc<str>) -> bool) {
+    for name in names {
+        match (set.contains(&**name), belongs(name)) {
+            (true, false) => drop(Arc::make_mut(set).remove(&**name)),
+            (false, true) => drop(Arc::make_mut(set).insert(name.to_string())),
+            _ => {}
+        }
+    }
+}
+
+fn place(places: &mut Places, name: &Arc<str>, labels: &Labels) {
+    for (key, value) in labels {
+        // Most labels are there already: no text is copied for those.
+        let by_value = match places.get_mut(key) {
+            Some(by_value) => by_value,
+            None => places.entry(key.clone()).or_default(),
+        };
+        match by_value.get_mut(value) {
+            Some(names) => drop(names.insert(Arc::clone(name))),
+            None => drop(by_value.insert(value.clone(), BTreeSet::from([Arc::clone(name)]))),
+        }
     }
 }

@@ -11,25 +11,26 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{BgpAdvertisement, Compiled, L2Advertisement, Peer, compile};
+use super::{BgpAdvertisement, Compiled, Compiler, L2Advertisement, Peer};
 use crate::resources::Resources;
 
 /// Compiles, and remembers what was in force.
 #[derive(Debug, Default)]
 pub struct Memory {
+    compiler: Compiler,
     l2_advertisements: Remembered<L2Advertisement>,
     bgp_advertisements: Remembered<BgpAdvertisement>,
     peers: Remembered<Peer>,
 }
 
 /// The versions in force, with the identity of their objects.
-type Remembered<T> = BTreeMap<String, (Option<String>, T)>;
+type Remembered<T> = BTreeMap<String, (Option<String>, Arc<T>)>;
 
 impl Memory {
-    /// As [`compile`], but what was in force before and is left out now stays in force. The diagnostics are
+    /// As [`compile`](super::compile), but what was in force before and is left out now stays in force. The diagnostics are
     /// the same.
     pub fn compile(&mut self, resources: &Resources) -> Compiled {
-        let mut compiled = compile(resources);
+        let mut compiled = self.compiler.compile(resources);
         let config = &mut compiled.config;
         recall(
             &mut self.l2_advertisements,
@@ -50,25 +51,30 @@ impl Memory {
     }
 }
 
-fn recall<T: Clone, K>(
+fn recall<T, K>(
     remembered: &mut Remembered<T>,
-    in_force: &mut BTreeMap<String, T>,
+    in_force: &mut BTreeMap<String, Arc<T>>,
     objects: &BTreeMap<String, Arc<K>>,
     metadata: impl Fn(&K) -> &ObjectMeta,
-    fits: impl Fn(&T, &BTreeMap<String, T>) -> bool,
+    fits: impl Fn(&T, &BTreeMap<String, Arc<T>>) -> bool,
 ) {
+    let same = |(a, (_, b)): (&Arc<T>, &(_, Arc<T>))| Arc::ptr_eq(a, b);
+    if in_force.len() == remembered.len() && in_force.values().zip(remembered.values()).all(same) {
+        return;
+    }
     let uid = |name: &str| objects.get(name).and_then(|object| metadata(object).uid.clone());
     for (name, (of, value)) in std::mem::take(remembered) {
-        let same_object = objects.contains_key(&name) && uid(&name) == of;
-        if same_object && !in_force.contains_key(&name) && fits(&value, in_force) {
+        let same_object = || objects.contains_key(&name) && uid(&name) == of;
+        if !in_force.contains_key(&name) && same_object() && fits(&value, in_force) {
             in_force.insert(name, value);
         }
     }
-    *remembered = in_force.iter().map(|(name, value)| (name.clone(), (uid(name), value.clone()))).collect();
+    *remembered =
+        in_force.iter().map(|(name, value)| (name.clone(), (uid(name), Arc::clone(value)))).collect();
 }
 
 /// Whether no peer in force is the same router for a node.
-fn stands_alone(peer: &Peer, in_force: &BTreeMap<String, Peer>) -> bool {
+fn stands_alone(peer: &Peer, in_force: &BTreeMap<String, Arc<Peer>>) -> bool {
     in_force.values().all(|other| {
         other.neighbor != peer.neighbor
             || other.vrf != peer.vrf

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ferrolb_proto::bgp::Asn;
 
-pub(super) use self::parse::parse;
+pub(super) use self::parse::{Reading, parse};
 use super::bfd::BfdProfile;
 
 /// A BGP peer in force.
@@ -67,7 +67,7 @@ pub enum RemoteAs {
 }
 
 /// Whom a session is with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Neighbor {
     /// The router with this address.
     Address(IpAddr),

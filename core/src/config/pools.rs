@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec, ServiceAllocation};
 
 use super::diagnostic::{PoolProblem, SelectorField};
+use super::lookup::Labelled;
 use super::ranges::{Family, IpRange, host_bits, is_buggy};
 use super::reserved::reserved;
 use super::selectors::{Finding, parse_list};
@@ -87,12 +89,19 @@ impl LeftOutPool {
     }
 }
 
-/// A pool as far as it can be read.
+/// A pool as far as it can be read without any other object of the configuration.
+#[derive(Debug)]
 pub(super) struct Parsed {
-    pub(super) pool: Pool,
+    pub(super) pool: Arc<Pool>,
+    /// For selectors of pools.
+    pub(super) labelled: Labelled,
     /// Where in the object its ranges stand.
     pub(super) places: Vec<usize>,
-    /// Everything that is wrong with it in itself.
+    /// Whether an entry cannot be read.
+    pub(super) unreadable: bool,
+    /// For each family the longest of what [`IpRange::shortest_prefix`] says of its ranges.
+    blocks: BTreeMap<Family, u8>,
+    /// Everything that is wrong with it in itself and with what of the cluster it overlaps.
     pub(super) findings: Vec<Finding<PoolProblem>>,
 }
 
@@ -123,10 +132,30 @@ pub(super) fn parse(pool: &IPAddressPool, namespaces: &BTreeMap<String, Labels>)
     if *avoid_buggy_ips && !ranges.is_empty() && ranges.iter().all(|range| range.buggy() == range.len()) {
         findings.push(("spec.avoidBuggyIPs".to_owned(), PoolProblem::AllBuggy));
     }
+    let unreadable = ranges.len() < addresses.len();
     let restriction = service_allocation.as_ref().map(|it| restrict(it, namespaces, &mut findings));
+    let labels = pool.metadata.labels.clone().unwrap_or_default();
+    let labelled = (name.as_str().into(), Arc::new(labels));
     let pool =
         Pool { name, ranges, auto_assign: *auto_assign, avoid_buggy_ips: *avoid_buggy_ips, restriction };
-    Parsed { pool, places, findings }
+    let mut blocks = BTreeMap::new();
+    for range in &pool.ranges {
+        let (block, of_range) = (blocks.entry(range.family()).or_default(), range.shortest_prefix());
+        *block = of_range.max(*block);
+    }
+    Parsed { pool: Arc::new(pool), labelled, places, unreadable, blocks, findings }
+}
+
+impl Parsed {
+    /// No shorter prefix is an aggregate of addresses of the pool alone; none: it has none of this family.
+    pub(super) fn block(&self, family: Family) -> Option<u8> {
+        self.blocks.get(&family).copied()
+    }
+
+    /// The ranges, each with its place in the object.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (usize, IpRange)> {
+        self.places.iter().copied().zip(self.pool.ranges.iter().copied())
+    }
 }
 
 /// What is strange about an entry that can be read.

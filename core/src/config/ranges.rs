@@ -93,6 +93,11 @@ impl IpRange {
         }
     }
 
+    /// Length of the largest of the prefixes it consists of.
+    pub(crate) fn shortest_prefix(&self) -> u8 {
+        self.cidrs().map(|cidr| cidr.prefix_len()).min().unwrap_or_default()
+    }
+
     /// How many addresses; saturating, since all of IPv6 is one more than fits.
     pub fn len(&self) -> u128 {
         (to_number(self.last) - to_number(self.first)).saturating_add(1)

@@ -65,7 +65,8 @@ pub(super) fn plan(
     pool: &str,
 ) -> Result<BgpPlan, Withheld> {
     let here = input.this_node;
-    let of_pool = input.config.bgp_advertisements().values().filter(|it| it.pools.contains(pool));
+    let of_pool =
+        input.config.bgp_advertisements().values().map(Arc::as_ref).filter(|it| it.pools.contains(pool));
     let mut of_node = of_pool.filter(|it| it.nodes.contains(here)).peekable();
     if of_node.peek().is_none() {
         return Err(Withheld::NodeNotSelected);

@@ -24,6 +24,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -55,7 +56,8 @@ pub(super) fn advertisements<'a>(
     if !service.endpoints.any_serving {
         return Err(Withheld::NoServingEndpoints);
     }
-    let of_pool = input.config.l2_advertisements().values().filter(|it| it.pools.contains(pool));
+    let of_pool =
+        input.config.l2_advertisements().values().map(Arc::as_ref).filter(|it| it.pools.contains(pool));
     let advertisements: Vec<_> = of_pool.filter(|it| it.selects_service(&service.labels)).collect();
     if service.has_sharing_annotation && advertisements.iter().any(|it| !it.services.is_empty()) {
         return Err(Withheld::SharedIpWithServiceSelector);

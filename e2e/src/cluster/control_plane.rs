@@ -1,7 +1,10 @@
 //! etcd, the API server, the controller manager and the scheduler.
 
+use serde_json::{Value, json};
+
 use super::command_line;
 use crate::layout::Layout;
+use crate::product::NAMESPACE;
 use crate::topology::{API_PORT, Role, SERVICE_CIDRS, with_role};
 
 fn tool(layout: &Layout, name: &str) -> String {
@@ -42,8 +45,30 @@ pub(crate) fn api_server(layout: &Layout) -> Vec<String> {
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
             "--allow-privileged=true",
+            &format!("--audit-policy-file={}", layout.audit_policy().display()),
+            &format!("--audit-log-path={}", layout.audit_log().display()),
         ],
     )
+}
+
+/// What the API server records: each request of a ServiceAccount of the product once, when it was
+/// answered or its stream began, and who changed rights.
+pub(crate) fn audit_policy() -> Value {
+    let rights = json!([{"group": "rbac.authorization.k8s.io"}]);
+    json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "omitManagedFields": true,
+        "rules": [
+            {
+                "level": "Metadata",
+                "userGroups": [format!("system:serviceaccounts:{NAMESPACE}")],
+            },
+            {"level": "Metadata", "verbs": ["create", "delete", "patch", "update"], "resources": rights},
+            {"level": "None"},
+        ],
+    })
 }
 
 /// The controller manager. It finds a dead node after 10 s, a quarter of the usual time.

@@ -10,6 +10,8 @@
 )]
 
 use std::fmt::Display;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ferrolb_e2e::layout::Layout;
@@ -18,6 +20,7 @@ use ferrolb_e2e::{Lab, Lock};
 use serde_json::Value;
 
 pub mod arp;
+pub mod http;
 
 /// Namespace of the product.
 pub const NAMESPACE: &str = "metallb-system";
@@ -91,6 +94,23 @@ impl Product {
 
     pub fn apply_sample(&self, file: &str) {
         self.kubectl(&["apply", "-f", &format!("{SAMPLES}/{file}")]);
+    }
+
+    /// The plug-in `kubectl ferrolb`, built beside the tests (`cargo build -p kubectl-ferrolb`): its status
+    /// and what it printed.
+    pub fn plugin(&self, arguments: &[&str]) -> (i32, String) {
+        let tests = std::env::current_exe().unwrap();
+        let plugin = tests.parent().and_then(Path::parent).unwrap().join("kubectl-ferrolb");
+        assert!(plugin.exists(), "build it first: cargo build -p kubectl-ferrolb ({})", plugin.display());
+        let output = Command::new(plugin)
+            .args(arguments)
+            .env("PATH", self.lab.layout.tool("").as_os_str())
+            .env("KUBECONFIG", self.lab.layout.kubeconfig())
+            .env("KUBECACHEDIR", self.lab.layout.kubectl_cache())
+            .output()
+            .unwrap();
+        let printed = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&printed).into_owned())
     }
 
     /// kubectl that must succeed.
@@ -231,6 +251,26 @@ pub fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a str> {
 
 pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
+}
+
+/// How long something is done: what the environment says, for long runs, or this.
+pub fn seconds(variable: &str, default: u64) -> Duration {
+    let given = std::env::var(variable).ok().map(|text| text.parse().expect(variable));
+    Duration::from_secs(given.unwrap_or(default))
+}
+
+/// How often what is measured is repeated: once, or as often as the variable `RUNS` says.
+pub fn runs() -> usize {
+    std::env::var("RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// Figures of several runs: the median, the 95th percentile (nearest rank) and the greatest.
+pub fn measured_all(what: &str, mut values: Vec<f64>) {
+    values.sort_by(f64::total_cmp);
+    let rank = |percent: usize| values.get((values.len() * percent).div_ceil(100).saturating_sub(1));
+    let of = |percent| rank(percent).copied().unwrap_or(f64::NAN);
+    let (p50, p95, max) = (of(50), of(95), of(100));
+    measured(what, format!("p50 {p50:.2}, p95 {p95:.2}, max {max:.2} over {} runs", values.len()));
 }
 
 /// A figure for the reader of the test's output.

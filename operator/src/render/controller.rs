@@ -30,7 +30,7 @@ pub(super) fn deployment(context: &Context<'_>) -> Deployment {
         affinity: (replicas(context) > 1).then(|| pod::apart(component::CONTROLLER)),
         node_selector: pod::linux_nodes(&spec.controller_node_selector),
         tolerations: pod::unless_empty(&spec.controller_tolerations),
-        security_context: Some(pod::unprivileged()),
+        security_context: Some(context.unprivileged()),
         termination_grace_period_seconds: Some(10),
         ..Default::default()
     };

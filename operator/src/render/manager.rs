@@ -3,7 +3,6 @@
 //! Input: the installation's [`Settings`]. Output: its namespace, its rights and its Deployment. The
 //! image that stands here is the one that every operand gets.
 
-use ferrolb_api::v1beta1::LogLevel;
 use ferrolb_api::well_known::{label, object};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{Namespace, PodSpec};
@@ -49,8 +48,7 @@ pub fn deployment(settings: &Settings) -> Deployment {
         ("control-plane", "controller-manager"),
     ]);
     let container = pod::container(
-        &settings.image,
-        LogLevel::Info,
+        pod::Common::plain(&settings.image),
         pod::Process {
             name: CONTAINER,
             command: "/manager",

@@ -6,6 +6,7 @@ use std::fmt;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -33,6 +34,7 @@ macro_rules! for_each_kind {
             ConfigMap: Namespaced,
             Secret: Namespaced,
             Service: Namespaced,
+            NetworkPolicy: Namespaced,
             PodDisruptionBudget: Namespaced,
             Deployment: Namespaced,
             DaemonSet: Namespaced,

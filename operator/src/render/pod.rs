@@ -37,18 +37,41 @@ pub(super) struct Process<'a> {
     pub(super) capability: Option<&'a str>,
 }
 
+/// What the containers of all processes have in common.
+pub(super) struct Common<'a> {
+    /// Their image.
+    pub(super) image: &'a ImageReference,
+    /// Whether they serve metrics.
+    pub(super) metrics: bool,
+    /// Flags for the log level and for TLS.
+    pub(super) args: Vec<String>,
+}
+
+impl<'a> Common<'a> {
+    /// Of a process that no `MetalLB` object says anything of.
+    pub(super) fn plain(image: &'a ImageReference) -> Self {
+        Self { image, metrics: true, args: vec![log_level(LogLevel::Info)] }
+    }
+}
+
+/// The flag for a log level that holds until the process ends.
+pub(super) fn log_level(level: LogLevel) -> String {
+    format!("--log-level={}", level.as_str())
+}
+
 /// The container of a process: read-only root, no escalation, every capability dropped but the one.
-pub(super) fn container(image: &ImageReference, level: LogLevel, process: Process<'_>) -> Container {
+pub(super) fn container(common: Common<'_>, process: Process<'_>) -> Container {
+    let Common { image, metrics, args: common } = common;
     let mut args = vec![
-        format!("--port={}", port::METRICS),
+        format!("--port={}", if metrics { port::METRICS } else { 0 }),
         format!("--health-probe-port={}", port::PROBES),
-        format!("--log-level={}", level.as_str()),
     ];
+    args.extend(common);
     args.extend(process.args);
     let mut env =
         vec![field("METALLB_NAMESPACE", "metadata.namespace"), field("METALLB_POD_NAME", "metadata.name")];
     env.extend(process.env);
-    let mut ports = vec![tcp_port("metricshttps", port::METRICS)];
+    let mut ports: Vec<_> = metrics.then(|| tcp_port("metricshttps", port::METRICS)).into_iter().collect();
     ports.extend(process.ports);
     Container {
         name: process.name.into(),
@@ -57,7 +80,7 @@ pub(super) fn container(image: &ImageReference, level: LogLevel, process: Proces
         command: Some(vec![process.command.into()]),
         args: Some(args),
         env: Some(env),
-        ports: Some(ports),
+        ports: unless_empty(&ports),
         // Readiness is asked often: it decides how soon Available turns true and how soon the webhook's
         // Service sees a pod go.
         readiness_probe: Some(probe("/readyz", process.probe_host, 2)),
@@ -121,6 +144,11 @@ pub(super) fn template(
 ) -> PodTemplateSpec {
     pod.image_pull_secrets = unless_empty(&context.metallb.spec.image_pull_secrets);
     let mut template = plain_template(component, pod);
+    if !context.has_metrics()
+        && let Some(metadata) = &mut template.metadata
+    {
+        metadata.annotations = None;
+    }
     let (Some(config), Some(metadata), Some(pod)) = (config, &mut template.metadata, &mut template.spec)
     else {
         return template;

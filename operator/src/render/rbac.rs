@@ -11,13 +11,18 @@ use k8s_openapi::api::rbac::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::object::{Kind, Object, Scope};
-use super::{COMPONENTS, Context, Installer, labels};
+use super::{COMPONENTS, Context, Installer, labels, openshift};
 
-const READ: &[&str] = &["get", "list", "watch"];
+const FOLLOW: &[&str] = &["list", "watch"];
 /// Kinds that make up the configuration.
 const CONFIGURATION: &[&str] =
     &["bfdprofiles", "bgpadvertisements", "bgppeers", "communities", "ipaddresspools", "l2advertisements"];
-const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+/// What the operator does to operands.
+const KEEP: &[&str] = &["create", "delete", "get", "list", "patch", "watch"];
+/// What a speaker says of Services.
+const STATUSES: &[&str] = &["servicebgpstatuses", "servicel2statuses"];
+const STATUSES_OF_STATUSES: &[&str] =
+    &["configurationstates/status", "servicebgpstatuses/status", "servicel2statuses/status"];
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Rights of one process.
@@ -34,9 +39,17 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
     COMPONENTS
         .iter()
         .flat_map(|component| {
-            let (account, mut rights) = of_component(component, &context.observed.peer_secrets);
+            let own_certificate = context.settings.certificate.is_none();
+            let (account, mut rights) =
+                of_component(component, &context.observed.peer_secrets, own_certificate);
             if context.settings.installer == Installer::Manifest && *component == component::CONTROLLER {
                 rights.own.push(membership_key());
+            }
+            if context.settings.installer == Installer::Operator {
+                rights.own.push(log_level());
+            }
+            if context.observed.openshift.is_some() && *component == component::SPEAKER {
+                rights.own.push(openshift::constraint());
             }
             // Cluster-scoped names carry the namespace, as in MetalLB: metallb-system:controller.
             let global = format!("{namespace}:{component}");
@@ -55,7 +68,7 @@ pub fn operator(namespace: &str) -> Vec<Object> {
     let mut rights = operator_itself();
     for component in COMPONENTS {
         // The Secrets that speakers may read are among those that it may read itself.
-        let granted = of_component(component, &BTreeSet::new()).1;
+        let granted = of_component(component, &BTreeSet::new(), true).1;
         add_missing(&mut rights.cluster, granted.cluster);
         add_missing(&mut rights.own, granted.own);
     }
@@ -83,11 +96,20 @@ fn add_missing(rules: &mut Vec<PolicyRule>, more: Vec<PolicyRule>) {
     }
 }
 
-fn of_component(component: &str, peer_secrets: &BTreeSet<String>) -> (&'static str, Rights) {
+/// Running processes follow the level in this ConfigMap.
+fn log_level() -> PolicyRule {
+    named(rule("", &["configmaps"], &["list", "watch"]), object::LOG_LEVEL)
+}
+
+fn of_component(
+    component: &str,
+    peer_secrets: &BTreeSet<String>,
+    own_certificate: bool,
+) -> (&'static str, Rights) {
     match component {
         component::CONTROLLER => (object::CONTROLLER, controller()),
         component::SPEAKER => (object::SPEAKER, speaker(peer_secrets)),
-        _ => (object::WEBHOOK, webhook()),
+        _ => (object::WEBHOOK, webhook(own_certificate)),
     }
 }
 
@@ -95,16 +117,18 @@ fn controller() -> Rights {
     Rights {
         cluster: vec![
             // Node addresses must not be in pools.
-            rule("", &["namespaces", "nodes", "services"], READ),
-            rule("", &["services/status"], &["patch", "update"]),
+            rule("", &["namespaces", "nodes"], FOLLOW),
+            // Who else wrote a Service's status is not in what is followed.
+            rule("", &["services"], &["get", "list", "watch"]),
+            rule("", &["services/status"], &["patch"]),
             events(),
             token_reviews(),
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, CONFIGURATION, READ),
-            rule(GROUP, &["ipaddresspools/status"], &["patch", "update"]),
-            rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
+            rule(GROUP, CONFIGURATION, FOLLOW),
+            rule(GROUP, &["ipaddresspools/status", "configurationstates/status"], &["patch"]),
+            rule(GROUP, &["configurationstates"], &["create", "delete", "list", "patch", "watch"]),
             // The owner of its ConfigurationState is its own pod.
             rule("", &["pods"], &["get"]),
             new_leases(),
@@ -123,23 +147,23 @@ fn membership_key() -> PolicyRule {
 fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
     let secrets = PolicyRule {
         resource_names: Some(peer_secrets.iter().cloned().collect()),
-        ..rule("", &["secrets"], READ)
+        ..rule("", &["secrets"], FOLLOW)
     };
     let mut rights = Rights {
         cluster: vec![
-            rule("", &["nodes", "services"], READ),
-            rule("discovery.k8s.io", &["endpointslices"], READ),
+            rule("", &["nodes", "services"], FOLLOW),
+            rule("discovery.k8s.io", &["endpointslices"], FOLLOW),
             events(),
             token_reviews(),
             access_reviews(),
         ],
         own: vec![
-            rule(GROUP, CONFIGURATION, READ),
-            rule(GROUP, &["configurationstates", "configurationstates/status"], WRITE),
-            rule(GROUP, &["servicebgpstatuses", "servicebgpstatuses/status"], WRITE),
-            rule(GROUP, &["servicel2statuses", "servicel2statuses/status"], WRITE),
-            // The other speakers' addresses.
-            rule("", &["pods"], READ),
+            rule(GROUP, CONFIGURATION, FOLLOW),
+            rule(GROUP, &["configurationstates"], &["create", "list", "patch", "watch"]),
+            rule(GROUP, STATUSES, &["create", "delete", "list", "watch"]),
+            rule(GROUP, STATUSES_OF_STATUSES, &["patch"]),
+            // The other speakers' addresses, and its own pod, which owns what it writes.
+            rule("", &["pods"], &["get", "list", "watch"]),
         ],
     };
     // A rule without names would be one for all of them.
@@ -147,36 +171,36 @@ fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
     rights
 }
 
-fn webhook() -> Rights {
+/// Who is given a certificate needs no Secret.
+fn webhook(own_certificate: bool) -> Rights {
+    let secrets = [
+        rule("", &["secrets"], &["create"]),
+        named(rule("", &["secrets"], &["list", "update", "watch"]), object::WEBHOOK_SECRET),
+    ];
     Rights {
         cluster: vec![
             named(
                 rule(
                     "admissionregistration.k8s.io",
                     &["validatingwebhookconfigurations"],
-                    &["get", "list", "patch", "watch"],
+                    &["list", "patch", "watch"],
                 ),
                 object::WEBHOOK_CONFIGURATION,
             ),
             // The conversion of BGPPeers.
             named(
-                rule(
-                    "apiextensions.k8s.io",
-                    &["customresourcedefinitions"],
-                    &["get", "list", "patch", "watch"],
-                ),
+                rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["list", "patch", "watch"]),
                 object::BGP_PEER_CRD,
             ),
-            rule("", &["namespaces", "nodes"], READ),
-            rule("networking.k8s.io", &["servicecidrs"], READ),
+            rule("", &["namespaces", "nodes"], FOLLOW),
+            rule("networking.k8s.io", &["servicecidrs"], FOLLOW),
             token_reviews(),
             access_reviews(),
         ],
-        own: vec![
-            rule(GROUP, CONFIGURATION, READ),
-            rule("", &["secrets"], &["create"]),
-            named(rule("", &["secrets"], &["get", "list", "update", "watch"]), object::WEBHOOK_SECRET),
-        ],
+        own: [rule(GROUP, CONFIGURATION, FOLLOW)]
+            .into_iter()
+            .chain(secrets.into_iter().filter(|_| own_certificate))
+            .collect(),
     }
 }
 
@@ -185,26 +209,44 @@ fn webhook() -> Rights {
 fn operator_itself() -> Rights {
     let mut cluster = vec![
         named(rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get"]), object::METALLB_CRD),
+        // Without the webhook, its conversion of BGPPeers is taken out.
+        named(
+            rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "patch"]),
+            object::BGP_PEER_CRD,
+        ),
+        // Whether a Service that nobody announces any more is still there.
+        rule("", &["services"], &["get"]),
+        // Where the API server listens, for NetworkPolicies.
+        named(rule("discovery.k8s.io", &["endpointslices"], &["get"]), "kubernetes"),
+        // On OpenShift, the cluster's TLS profile.
+        named(rule("config.openshift.io", &["apiservers"], &["get"]), "cluster"),
         token_reviews(),
         access_reviews(),
     ];
     let mut own = vec![
-        rule(GROUP, &["bgppeers", "metallbs"], READ),
-        rule(GROUP, &["metallbs/status"], &["patch", "update"]),
+        rule(GROUP, &["bgppeers", "metallbs"], FOLLOW),
+        rule(GROUP, &["metallbs/status"], &["patch"]),
+        // In dry runs: whether the API server reaches the webhook.
+        rule(GROUP, &["ipaddresspools"], &["create"]),
         // Where owner references are policed, blocking the owner's deletion needs this.
         rule(GROUP, &["metallbs/finalizers"], &["update"]),
         // The product's pods, for why they do not start, and its own, for the image that all get.
-        rule("", &["pods"], READ),
+        rule("", &["pods"], &["get", "list", "watch"]),
+        // Speakers count as ready when what was announced before is announced again.
+        rule("", &["pods/status"], &["patch"]),
+        rule(GROUP, STATUSES, FOLLOW),
         // Its own namespace, for the Pod Security level.
         rule("", &["namespaces"], &["get"]),
         // Why a DaemonSet makes no pods stands in its Events only.
         rule("", &["events"], &["create", "list", "patch"]),
         new_leases(),
         lease(object::OPERATOR_LEASE),
+        // On OpenShift, what it grants to speakers.
+        openshift::constraint(),
     ];
     for kind in Kind::ALL {
         let resource = kind.api_resource();
-        let rule = rule(&resource.group, &[&resource.plural], WRITE);
+        let rule = rule(&resource.group, &[&resource.plural], KEEP);
         match kind.scope() {
             Scope::Cluster => cluster.push(rule),
             Scope::Namespaced => own.push(rule),

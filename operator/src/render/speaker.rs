@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use ferrolb_api::well_known::{component, object, port};
+use ferrolb_api::well_known::{component, object, pod_condition, port};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ConfigMapVolumeSource, ContainerPort, KeyToPath, PodSecurityContext, PodSpec, Secret,
-    SecretVolumeSource, Toleration, Volume, VolumeMount,
+    ConfigMap, ConfigMapVolumeSource, ContainerPort, KeyToPath, PodReadinessGate, PodSecurityContext,
+    PodSpec, Secret, SecretVolumeSource, Toleration, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use super::openshift::{REQUIRED_CONSTRAINT, SPEAKER_CONSTRAINT};
 use super::{Context, Installer, Object, pod, pod_selector};
 
 const KEY_VOLUME: &str = "memberlist";
@@ -97,8 +98,12 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
     });
     container.volume_mounts =
         Some(vec![mount(KEY_VOLUME, KEY_PATH), mount(object::EXCLUDE_L2, EXCLUDE_PATH)]);
+    // The operator opens it. Who says how speakers are to be replaced is not waited for.
+    let gated = context.settings.installer == Installer::Operator && spec.update_strategy.is_none();
     let pod = PodSpec {
         service_account_name: Some(object::SPEAKER.into()),
+        readiness_gates: gated
+            .then(|| vec![PodReadinessGate { condition_type: pod_condition::ANNOUNCING.into() }]),
         host_network: Some(true),
         containers: vec![container],
         volumes: Some(vec![
@@ -139,12 +144,19 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
         termination_grace_period_seconds: Some(10),
         ..Default::default()
     };
+    let mut template = pod::template(context, component::SPEAKER, spec.speaker_config.as_ref(), pod);
+    if context.observed.openshift.is_some()
+        && let Some(metadata) = &mut template.metadata
+    {
+        let constraint = (REQUIRED_CONSTRAINT.into(), SPEAKER_CONSTRAINT.into());
+        metadata.annotations.get_or_insert_default().extend([constraint]);
+    }
     DaemonSet {
         metadata: context.namespaced(object::SPEAKER, component::SPEAKER),
         spec: DaemonSetSpec {
             revision_history_limit: Some(3),
             selector: pod_selector(component::SPEAKER),
-            template: pod::template(context, component::SPEAKER, spec.speaker_config.as_ref(), pod),
+            template,
             update_strategy: Some(spec.update_strategy.clone().unwrap_or_else(one_by_one)),
             ..Default::default()
         },

@@ -14,6 +14,7 @@ fn settings() -> Settings {
         namespace: "metallb-system".into(),
         image: "ferrolb.io/ferrolb:v0.1.0".parse().unwrap(),
         version: "v0.1.0".into(),
+        certificate: None,
     }
 }
 
@@ -22,6 +23,8 @@ fn observed() -> Observed {
         crd_uid: Some("crd-uid".into()),
         memberlist_key: Some("key".into()),
         peer_secrets: ["bgp-password".into()].into(),
+        api_ports: [6443].into(),
+        openshift: None,
     }
 }
 
@@ -61,6 +64,12 @@ fn every_field() -> MetalLB {
         "imagePullSecrets": [{"name": "pull"}],
         "updateStrategy": {"type": "OnDelete"},
         "ignoreExcludeLB": true,
+        "networkPolicies": {"enabled": true},
+        "tls": {
+            "minVersion": "VersionTLS12",
+            "cipherSuites": ["TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"],
+            "curves": ["X25519", "24"],
+        },
     }))
 }
 
@@ -68,6 +77,14 @@ fn every_field() -> MetalLB {
 fn matrix() -> Vec<MetalLB> {
     let mut matrix = vec![metallb(json!({})), every_field()];
     matrix.extend(["native", "frr", "frr-k8s"].map(|backend| metallb(json!({"bgpBackend": backend}))));
+    matrix.extend(
+        [
+            json!({"metrics": {"enabled": false}, "networkPolicies": {"enabled": true, "apiPort": 16443}}),
+            json!({"networkPolicies": {"enabled": false, "apiPort": 16443}}),
+            json!({"controllerReplicas": 3, "tls": {}}),
+        ]
+        .map(metallb),
+    );
     matrix
 }
 
@@ -93,12 +110,117 @@ fn a_plain_object_renders_as_in_the_golden_file() {
 #[test]
 fn every_field_has_its_effect() {
     let objects = rendered(&every_field());
-    let workloads: Vec<Value> = objects
+    let configured = |object: &&Object| {
+        matches!(
+            object.kind(),
+            Kind::ConfigMap
+                | Kind::NetworkPolicy
+                | Kind::PodDisruptionBudget
+                | Kind::Deployment
+                | Kind::DaemonSet
+        )
+    };
+    let configured: Vec<Value> = objects.iter().filter(configured).map(Object::to_value).collect();
+    insta::assert_yaml_snapshot!("every_field", configured);
+}
+
+#[test]
+fn each_object_of_the_matrix_differs_from_the_plain_one_as_in_the_golden_file() {
+    let plain: BTreeMap<ObjectKey, Value> =
+        rendered(&metallb(json!({}))).iter().map(|object| (object.key(), object.to_value())).collect();
+    let differences: Vec<Value> = matrix()
         .iter()
-        .filter(|object| matches!(object.kind(), Kind::Deployment | Kind::DaemonSet))
-        .map(Object::to_value)
+        .skip(2)
+        .map(|metallb| {
+            let objects = rendered(metallb);
+            let changed =
+                objects.iter().filter(|object| plain.get(&object.key()) != Some(&object.to_value()));
+            let gone = plain.keys().filter(|key| objects.iter().all(|object| object.key() != **key));
+            json!({
+                "spec": metallb.spec,
+                "changed": changed.map(Object::to_value).collect::<Vec<_>>(),
+                "gone": gone.map(ToString::to_string).collect::<Vec<_>>(),
+            })
+        })
         .collect();
-    insta::assert_yaml_snapshot!("every_field", workloads);
+    insta::assert_yaml_snapshot!("matrix", differences);
+}
+
+#[test]
+fn on_openshift_objects_differ_as_in_the_golden_file() {
+    let plain: BTreeMap<ObjectKey, Value> =
+        rendered(&metallb(json!({}))).iter().map(|object| (object.key(), object.to_value())).collect();
+    let tls = json!({"spec": {"tlsSecurityProfile": {"type": "Intermediate"}}});
+    let facts = Observed { openshift: Some(OpenShift::of(&tls)), ..observed() };
+    let objects = render(&metallb(json!({})), &settings(), &facts).unwrap();
+    let changed = objects.iter().filter(|object| plain[&object.key()] != object.to_value());
+    insta::assert_yaml_snapshot!("openshift", changed.map(Object::to_value).collect::<Vec<_>>());
+    // What the object asks for goes before.
+    let own = metallb(json!({"tls": {"minVersion": "VersionTLS13"}}));
+    let objects = render(&own, &settings(), &facts).unwrap();
+    for pod in pods(&objects) {
+        let args = pod.containers[0].args.clone().unwrap();
+        assert!(args.contains(&"--tls-min-version=VersionTLS13".to_owned()), "{args:?}");
+    }
+}
+
+#[test]
+fn the_log_level_is_in_no_pod_template_that_the_operator_applies() {
+    let workloads = |level: &str| -> Vec<Value> {
+        let objects = rendered(&metallb(json!({"logLevel": level})));
+        let workloads = objects.iter().filter(|it| matches!(it.kind(), Kind::Deployment | Kind::DaemonSet));
+        workloads.map(Object::to_value).collect()
+    };
+    assert_eq!(workloads("debug"), workloads("none"), "nobody restarts for it");
+    let said = |level: &str| {
+        let objects = rendered(&metallb(json!({"logLevel": level})));
+        objects.iter().find(|it| it.key().name == object::LOG_LEVEL).unwrap().to_value()["data"].clone()
+    };
+    assert_eq!(said("warn"), json!({"logLevel": "warn"}));
+    let manifest = Settings { installer: Installer::Manifest, ..settings() };
+    let objects = render(&metallb(json!({"logLevel": "warn"})), &manifest, &Observed::default()).unwrap();
+    assert!(objects.iter().all(|object| object.key().name != object::LOG_LEVEL));
+    for pod in pods(&objects) {
+        assert!(pod.containers[0].args.iter().flatten().any(|arg| arg == "--log-level=warn"));
+    }
+}
+
+#[test]
+fn every_flag_that_is_rendered_is_one_that_the_processes_know() {
+    // The flags of every process are CommonArgs and its own; the common ones are tested here by parsing.
+    #[derive(clap::Parser)]
+    struct Common {
+        #[command(flatten)]
+        common: ferrolb_runtime::CommonArgs,
+    }
+    let known = |argument: &str| {
+        ["--port=", "--health-probe-", "--log-level", "--tls-"]
+            .iter()
+            .any(|start| argument.starts_with(start))
+    };
+    for metallb in matrix() {
+        for pod in pods(&rendered(&metallb)) {
+            let args = pod.containers[0].args.clone().unwrap();
+            let common = args.into_iter().filter(|argument| known(argument));
+            let parsed =
+                <Common as clap::Parser>::try_parse_from(std::iter::once("process".to_owned()).chain(common));
+            let common = parsed.map(|parsed| parsed.common).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(common.log_level_from.as_deref(), Some(object::LOG_LEVEL));
+            common.tls.policy().unwrap();
+        }
+    }
+}
+
+#[test]
+fn tls_that_no_server_can_do_is_refused_with_what_one_can() {
+    for (tls, part) in [
+        (json!({"cipherSuites": ["TLS_RSA_WITH_RC4_128_SHA"]}), "use TLS_"),
+        (json!({"curves": ["P-521"]}), "use X25519MLKEM768"),
+        (json!({"curves": ["X25519", "x25519"]}), "twice"),
+    ] {
+        let refusal = render(&metallb(json!({"tls": tls})), &settings(), &observed()).unwrap_err();
+        assert!(refusal.to_string().starts_with("tls: ") && refusal.to_string().contains(part), "{refusal}");
+    }
 }
 
 #[test]
@@ -151,7 +273,7 @@ fn every_object_can_be_found_again_and_has_an_owner_that_can_own_it() {
 
 #[test]
 fn keys_are_unique_and_every_kind_is_rendered() {
-    let objects = rendered(&metallb(json!({})));
+    let objects = rendered(&every_field());
     let mut keys: Vec<_> = objects.iter().map(Object::key).collect();
     keys.sort();
     let mut kinds: Vec<_> = keys.iter().map(|key| key.kind).collect();
@@ -358,4 +480,32 @@ fn a_file_cannot_hold_a_key_so_a_pod_makes_it() {
 #[test]
 fn the_operators_own_deployment_is_as_in_the_golden_file() {
     insta::assert_yaml_snapshot!("manager", Object::from(manager::deployment(&settings())).to_value());
+}
+
+#[test]
+fn a_certificate_of_others_is_mounted_and_no_secret_is_the_webhooks() {
+    let rendered = |tell_authority| {
+        let certificate = Some(Certificate { secret: "given".into(), tell_authority });
+        render(&metallb(json!({})), &Settings { certificate, ..settings() }, &observed()).unwrap()
+    };
+    let values: Vec<Value> = rendered(true).iter().map(Object::to_value).collect();
+    let named = |kind: &str, name: &str| {
+        values.iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == name).cloned()
+    };
+    assert_eq!(named("Secret", object::WEBHOOK_SECRET), None);
+    let pod = named("Deployment", object::WEBHOOK).unwrap()["spec"]["template"]["spec"].clone();
+    assert_eq!(pod["volumes"], json!([{"name": "certificate", "secret": {"secretName": "given"}}]));
+    let container = &pod["containers"][0];
+    assert_eq!(
+        container["volumeMounts"],
+        json!([{"name": "certificate", "mountPath": "/certificate", "readOnly": true}])
+    );
+    let flags = container["args"].as_array().unwrap();
+    for flag in ["--cert-dir=/certificate", "--cert-ca=/certificate/ca.crt"] {
+        assert!(flags.contains(&json!(flag)), "{flags:?}");
+    }
+    let role = named("Role", object::WEBHOOK).unwrap();
+    assert!(!role["rules"].to_string().contains("secrets"), "{role}");
+    let left: Vec<Value> = rendered(false).iter().map(Object::to_value).collect();
+    assert!(!format!("{left:?}").contains("--cert-ca"));
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ferrolb_api::v1beta1::{MetalLB, WorkloadConfig};
 use k8s_openapi::api::core::v1::Toleration;
 
-use super::{Backend, Refusal};
+use super::{Backend, Refusal, tls};
 
 /// The first thing that is wrong.
 pub(super) fn check(metallb: &MetalLB) -> Result<(), Refusal> {
@@ -15,6 +15,7 @@ pub(super) fn check(metallb: &MetalLB) -> Result<(), Refusal> {
     affinity("SpeakerConfig", spec.speaker_config.as_ref())?;
     affinity("ControllerConfig", spec.controller_config.as_ref())?;
     Backend::of(metallb)?;
+    tls::policy(spec.tls.as_ref())?;
     let blocked = spec.frr_k8s_config.iter().flat_map(|config| &config.always_block);
     match blocked.into_iter().find(|prefix| !is_prefix(prefix.trim())) {
         Some(prefix) => Err(Refusal::AlwaysBlock(prefix.clone())),

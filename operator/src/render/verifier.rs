@@ -1,6 +1,5 @@
 //! A pod that checks an installation from inside the cluster, and what it may do: for `helm test`.
 
-use ferrolb_api::v1beta1::LogLevel;
 use ferrolb_api::well_known::{GROUP, label};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -32,8 +31,7 @@ pub fn rights(settings: &Settings) -> Vec<Object> {
 /// The pod.
 pub fn pod(settings: &Settings) -> Pod {
     let mut container = pod::container(
-        &settings.image,
-        LogLevel::Info,
+        pod::Common::plain(&settings.image),
         pod::Process {
             name: "verify",
             command: "/manager",

@@ -7,10 +7,12 @@ use k8s_openapi::api::admissionregistration::v1::{
     WebhookClientConfig,
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
-use k8s_openapi::api::core::v1::{PodSpec, Secret, Service, ServicePort, ServiceSpec};
+use k8s_openapi::api::core::v1::{
+    PodSpec, Secret, SecretVolumeSource, Service, ServicePort, ServiceSpec, Volume, VolumeMount,
+};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Context, pod, pod_labels, pod_selector};
+use super::{Certificate, Context, pod, pod_labels, pod_selector};
 
 /// A kind that is reviewed.
 struct Reviewed {
@@ -38,22 +40,37 @@ const fn reviewed(singular: &'static str, plural: &'static str, version: &'stati
 /// The webhook runs where the controller may: it was part of it in MetalLB.
 pub(super) fn deployment(context: &Context<'_>) -> Deployment {
     let spec = &context.metallb.spec;
-    let container = context.container(pod::Process {
+    let mut container = context.container(pod::Process {
         name: "webhook-server",
         command: "/webhook",
         env: Vec::new(),
-        args: Vec::new(),
+        args: certificate_flags(context.settings.certificate.as_ref()),
         ports: vec![pod::tcp_port("webhook", port::WEBHOOK)],
         probe_host: None,
         capability: None,
     });
+    let certificate = context.settings.certificate.as_ref();
+    container.volume_mounts = certificate.map(|_| {
+        vec![VolumeMount {
+            name: VOLUME.into(),
+            mount_path: FOLDER.into(),
+            read_only: Some(true),
+            ..Default::default()
+        }]
+    });
+    let volume = |Certificate { secret, .. }: &Certificate| Volume {
+        name: VOLUME.into(),
+        secret: Some(SecretVolumeSource { secret_name: Some(secret.clone()), ..Default::default() }),
+        ..Default::default()
+    };
     let pod = PodSpec {
+        volumes: certificate.map(|certificate| vec![volume(certificate)]),
         service_account_name: Some(object::WEBHOOK.into()),
         containers: vec![container],
         affinity: Some(pod::apart(component::WEBHOOK)),
         node_selector: pod::linux_nodes(&spec.controller_node_selector),
         tolerations: pod::unless_empty(&spec.controller_tolerations),
-        security_context: Some(pod::unprivileged()),
+        security_context: Some(context.unprivileged()),
         termination_grace_period_seconds: Some(15),
         ..Default::default()
     };
@@ -97,13 +114,24 @@ pub(super) fn service(context: &Context<'_>) -> Service {
     }
 }
 
-/// Without data: the webhook fills it. It is here to be owned by the `MetalLB` object and to go with it.
-pub(super) fn certificate(context: &Context<'_>) -> Secret {
-    Secret {
+/// Where a certificate of others is in the webhook's pod.
+const FOLDER: &str = "/certificate";
+const VOLUME: &str = "certificate";
+
+fn certificate_flags(certificate: Option<&Certificate>) -> Vec<String> {
+    let Some(Certificate { tell_authority, .. }) = certificate else { return Vec::new() };
+    let authority = tell_authority.then(|| format!("--cert-ca={FOLDER}/ca.crt"));
+    [format!("--cert-dir={FOLDER}")].into_iter().chain(authority).collect()
+}
+
+/// Without data: the webhook fills it. It is here to be owned by the `MetalLB` object and to go with it. None
+/// where others make the certificate.
+pub(super) fn certificate(context: &Context<'_>) -> Option<Secret> {
+    context.settings.certificate.is_none().then(|| Secret {
         metadata: context.namespaced(object::WEBHOOK_SECRET, component::WEBHOOK),
         type_: Some("Opaque".into()),
         ..Default::default()
-    }
+    })
 }
 
 /// Without `caBundle`: that field belongs to the webhook, which makes the certificate.

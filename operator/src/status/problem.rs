@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ferrolb_api::well_known::condition::reason;
+use ferrolb_api::well_known::object;
 
 use crate::render::{ObjectKey, Refusal, manager};
 
@@ -55,6 +56,22 @@ pub enum Problem {
         /// What the API server said.
         error: String,
     },
+    /// After a speaker was replaced, something is not announced any more.
+    NotAnnounced {
+        /// What, the first of them.
+        what: String,
+        /// How many more.
+        more: usize,
+        /// Where the operator is.
+        namespace: String,
+    },
+    /// A speaker's readiness gate could not be opened.
+    Gate {
+        /// Its pod.
+        pod: String,
+        /// What the API server said.
+        error: String,
+    },
     /// A fact that operands are made from could not be read.
     Read {
         /// What was to be read.
@@ -82,7 +99,7 @@ impl Problem {
             Self::Immutable { .. } => reason::IMMUTABLE_FIELD,
             Self::Contested { .. } => reason::EDIT_CONFLICT,
             Self::PodSecurity { .. } => reason::POD_SECURITY,
-            Self::Pods { .. } => reason::ROLLOUT_STALLED,
+            Self::Pods { .. } | Self::NotAnnounced { .. } | Self::Gate { .. } => reason::ROLLOUT_STALLED,
             Self::Read { .. } => reason::READ_FAILED,
         }
     }
@@ -119,6 +136,20 @@ impl fmt::Display for Problem {
                 manager::POD_SECURITY_LEVEL
             ),
             Self::Pods { object, error } => write!(f, "{object}: its pods are refused: {error}"),
+            Self::NotAnnounced { what, more, namespace } => {
+                let more = if *more == 0 { String::new() } else { format!(" (and {more} more)") };
+                write!(
+                    f,
+                    "DaemonSet {}: the replacement of speakers has stopped, because since the last one {what}{more} is \
+                     not announced any more; it goes on when that is back, or, if it is not to come back, after: \
+                     kubectl -n {namespace} rollout restart deployment {}",
+                    object::SPEAKER,
+                    object::OPERATOR
+                )
+            }
+            Self::Gate { pod, error } => {
+                write!(f, "pod {pod} could not be told that it may count as ready: {error}")
+            }
             Self::Read { what, error } => write!(f, "{what} could not be read: {error}"),
             Self::Conversion { error } => {
                 write!(f, "the conversion of BGPPeers still asks the webhook, which is gone: {error}")

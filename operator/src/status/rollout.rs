@@ -36,10 +36,27 @@ pub(crate) struct Rollout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RolloutState {
     Missing,
-    Unobserved { ready: i32, desired: i32 },
-    Rolling { ready: i32, desired: i32 },
-    Stalled { ready: i32, desired: i32, why: String },
-    Ready { pods: i32 },
+    Unobserved {
+        ready: i32,
+        desired: i32,
+    },
+    Rolling {
+        ready: i32,
+        desired: i32,
+    },
+    Stalled {
+        ready: i32,
+        desired: i32,
+        why: String,
+    },
+    /// All pods are ready, and that is not enough yet.
+    HeldBack {
+        pods: i32,
+        why: String,
+    },
+    Ready {
+        pods: i32,
+    },
 }
 
 impl Rollout {
@@ -58,8 +75,18 @@ impl Rollout {
             RolloutState::Unobserved { ready, desired }
             | RolloutState::Rolling { ready, desired }
             | RolloutState::Stalled { ready, desired, .. } => (ready, desired),
-            RolloutState::Ready { pods } => (pods, pods),
+            RolloutState::Ready { pods } | RolloutState::HeldBack { pods, .. } => (pods, pods),
         }
+    }
+
+    /// Although its pods are ready, the workload does not do its work, for this reason; and `for_good`, as far
+    /// as anybody can tell.
+    pub(crate) fn hold_back(&mut self, why: String, for_good: bool) {
+        let RolloutState::Ready { pods } = self.state else { return };
+        self.state = match for_good {
+            true => RolloutState::Stalled { ready: pods, desired: pods, why },
+            false => RolloutState::HeldBack { pods, why },
+        };
     }
 
     /// Name of the workload.
@@ -91,6 +118,9 @@ impl fmt::Display for Rollout {
             }
             RolloutState::Stalled { ready, desired, why } => {
                 write!(f, "{workload}: {ready} of {desired} pods ready, {why}")
+            }
+            RolloutState::HeldBack { pods, why } => {
+                write!(f, "{workload}: {pods} of {pods} pods ready, {why}")
             }
             RolloutState::Ready { pods } => write!(f, "{workload}: {pods} of {pods} pods ready"),
         }

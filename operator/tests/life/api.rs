@@ -32,6 +32,15 @@ struct Objects {
     writes: Vec<String>,
     /// Objects that refuse every apply, as for a field that cannot change.
     frozen: BTreeSet<String>,
+    /// Groups of the API that are told of.
+    groups: Vec<String>,
+    /// How many writes are left until everything stops.
+    stop: Option<usize>,
+    stopped: bool,
+    /// Dry runs so far.
+    dry_runs: usize,
+    /// What becomes of dry runs while the webhook is not reached.
+    unreached: Option<String>,
 }
 
 impl Api {
@@ -87,9 +96,76 @@ impl Api {
         object
     }
 
+    /// After so many more writes none is done or answered; those of leases and Events do not count.
+    pub(crate) fn stop_after(&self, writes: usize) {
+        self.state.lock().unwrap().stop = Some(writes);
+    }
+
+    /// Whether it came to that.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.state.lock().unwrap().stopped
+    }
+
+    /// Answers again.
+    pub(crate) fn go_on(&self) {
+        let mut state = self.state.lock().unwrap();
+        (state.stop, state.stopped) = (None, false);
+    }
+
+    /// Whether this write is not done any more.
+    fn loses(&self, write: &str) -> bool {
+        let mut state = self.state.lock().unwrap();
+        if write.contains("/leases") || write.contains("/events") {
+            return false;
+        }
+        match &mut state.stop {
+            None => false,
+            Some(0) => {
+                state.stopped = true;
+                true
+            }
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+        }
+    }
+
+    /// Tells of a group of the API.
+    pub(crate) fn has_group(&self, name: &str) {
+        self.state.lock().unwrap().groups.push(name.into());
+    }
+
     /// From now on, until it is deleted, the object refuses to be changed.
     pub(crate) fn freeze(&self, path: &str) {
         self.state.lock().unwrap().frozen.insert(path.into());
+    }
+
+    /// From now on the webhook is not reached, or is again.
+    pub(crate) fn unreach(&self, error: Option<&str>) {
+        self.state.lock().unwrap().unreached = error.map(ToOwned::to_owned);
+    }
+
+    pub(crate) fn dry_runs(&self) -> usize {
+        self.state.lock().unwrap().dry_runs
+    }
+
+    /// The webhook's word on what is only tried, or why there is none.
+    fn dry_run(&self) -> Response {
+        let mut state = self.state.lock().unwrap();
+        state.dry_runs += 1;
+        let (code, reason, message) = match &state.unreached {
+            Some(error) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError", error.clone()),
+            None => {
+                let webhook = "ipaddresspoolvalidationwebhook.metallb.io";
+                let message =
+                    format!("admission webhook \"{webhook}\" denied the request: parsing address pool");
+                (StatusCode::FORBIDDEN, "Forbidden", message)
+            }
+        };
+        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code.as_u16(),
+            "reason": reason, "message": message});
+        (code, axum::Json(status)).into_response()
     }
 
     /// Somebody deletes an object.
@@ -201,13 +277,24 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
     };
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
     let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if query.contains("dryRun=All") {
+        return api.dry_run();
+    }
     if head.method != Method::GET {
+        if api.loses(&full) {
+            std::future::pending::<()>().await;
+        }
         api.state.lock().unwrap().writes.push(format!("{} {full}", head.method));
     }
     let applies =
         head.headers.get("content-type").is_some_and(|it| it.to_str().unwrap_or_default().contains("apply"));
     let manager = query.split('&').find_map(|pair| pair.strip_prefix("fieldManager=")).filter(|_| applies);
     let answer = match head.method {
+        Method::GET if path == "/apis" => {
+            let group = |name: &String| json!({"name": name, "versions": []});
+            let groups: Vec<Value> = api.state.lock().unwrap().groups.iter().map(group).collect();
+            Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+        }
         Method::GET if query.contains("watch=true") => {
             let after = query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion="));
             return api

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected ends there")]
 
 mod api;
+mod killed;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,6 +21,8 @@ const METALLB: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/metall
 const SPEAKER: &str = "/apis/apps/v1/namespaces/metallb-system/daemonsets/speaker";
 const CONTROLLER: &str = "/apis/apps/v1/namespaces/metallb-system/deployments/controller";
 const WEBHOOK: &str = "/apis/apps/v1/namespaces/metallb-system/deployments/metallb-operator-webhook-server";
+const REGISTRATION: &str =
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/metallb-webhook-configuration";
 const SECRET: &str = "/api/v1/namespaces/metallb-system/secrets/metallb-memberlist";
 const EXCLUDE: &str = "/api/v1/namespaces/metallb-system/configmaps/metallb-excludel2";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/metallbs.metallb.io";
@@ -38,6 +41,12 @@ struct Running {
 }
 
 fn start(api: &Api) -> Running {
+    let args =
+        Args::parse_from(["manager", "--image", "ferrolb.io/ferrolb:v0.1.0", "--pod-name", "operator-1"]);
+    start_with(api, args)
+}
+
+fn start_with(api: &Api, args: Args) -> Running {
     api.put(CRD, json!({"metadata": {}, "spec": {
         "group": "metallb.io", "scope": "Namespaced", "names": {"kind": "MetalLB", "plural": "metallbs"}, "versions": [],
     }}));
@@ -51,8 +60,6 @@ fn start(api: &Api) -> Running {
         pages: Pages::default(),
         shutdown: shutdown.clone(),
     };
-    let args =
-        Args::parse_from(["manager", "--image", "ferrolb.io/ferrolb:v0.1.0", "--pod-name", "operator-1"]);
     let task = tokio::spawn(ferrolb_operator::run(args, process));
     Running { api: api.clone(), shutdown, task }
 }
@@ -106,8 +113,8 @@ async fn installed() -> Running {
 async fn one_object_installs_everything_and_the_status_follows() {
     let running = installed().await;
     let paths = running.api.paths();
-    // The object, its CRD, its namespace, the lease and 24 operands.
-    assert_eq!(paths.len(), 28, "{paths:#?}");
+    // The object, its CRD, its namespace, the lease and 25 operands.
+    assert_eq!(paths.len(), 29, "{paths:#?}");
     for type_ in ["Progressing", "Degraded"] {
         assert_eq!(condition(&running.api, type_), Some(("False".into(), "AsExpected".into())));
     }
@@ -120,6 +127,38 @@ async fn one_object_installs_everything_and_the_status_follows() {
     running.task.await.unwrap().unwrap();
     let lease = "/apis/coordination.k8s.io/v1/namespaces/metallb-system/leases/metallb.io.metallboperator";
     assert_eq!(running.api.get(lease).unwrap()["spec"]["holderIdentity"], "", "given back");
+}
+
+#[tokio::test]
+async fn available_means_that_the_api_server_has_the_webhooks_word() {
+    let api = Api::new();
+    let Running { .. } = start(&api);
+    api.unreach(Some("failed calling webhook: x509: certificate signed by unknown authority"));
+    api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
+    until("progress", &api, is_true("Progressing")).await;
+    roll_out(&api);
+    until("three attempts", &api, |api| api.dry_runs() >= 3).await;
+    let available = api.get(METALLB).unwrap()["status"]["conditions"][0].clone();
+    assert_eq!((&available["type"], &available["status"]), (&json!("Available"), &json!("False")));
+    let message = available["message"].as_str().unwrap();
+    assert!(
+        message.contains("2 of 2 pods ready, the API server does not get its word: failed calling"),
+        "{message}"
+    );
+
+    api.unreach(None);
+    until("available", &api, is_true("Available")).await;
+    let proven = api.dry_runs();
+    // Another registration is another matter; other changes are none.
+    let mut registration = api.get(REGISTRATION).unwrap();
+    registration["metadata"]["annotations"] = json!({"looked-at": "1"});
+    api.put(REGISTRATION, registration);
+    until("it is proven anew", &api, |api| api.dry_runs() > proven).await;
+    assert_eq!(condition(&api, "Available").unwrap().0, "True");
+    let proven = api.dry_runs();
+    api.remove(EXCLUDE);
+    until("the repair", &api, |api| api.get(EXCLUDE).is_some()).await;
+    assert_eq!(api.dry_runs(), proven);
 }
 
 #[tokio::test]
@@ -158,20 +197,20 @@ async fn drift_is_repaired_and_nothing_else_is_written() {
 async fn a_refused_object_leaves_what_runs_and_says_why() {
     let Running { api, .. } = installed().await;
     let mut metallb = api.get(METALLB).unwrap();
-    metallb["spec"] = json!({"bgpBackend": "frr-k8s-external", "logLevel": "debug"});
+    metallb["spec"] = json!({"bgpBackend": "frr-k8s-external", "loadBalancerClass": "lb"});
     api.put(METALLB, metallb);
     until("degraded", &api, is_true("Degraded")).await;
     assert_eq!(condition(&api, "Degraded").unwrap().1, "UnsupportedBackend");
     assert_eq!(condition(&api, "Available").unwrap().0, "True");
     let args =
         |api: &Api| api.get(SPEAKER).unwrap()["spec"]["template"]["spec"]["containers"][0]["args"].clone();
-    assert!(args(&api).as_array().unwrap().contains(&json!("--log-level=info")));
+    assert!(!args(&api).as_array().unwrap().contains(&json!("--lb-class=lb")));
 
     let mut metallb = api.get(METALLB).unwrap();
     metallb["spec"]["bgpBackend"] = Value::Null;
     api.put(METALLB, metallb);
     until("the change is applied", &api, |api| {
-        args(api).as_array().unwrap().contains(&json!("--log-level=debug"))
+        args(api).as_array().unwrap().contains(&json!("--lb-class=lb"))
     })
     .await;
     until("not degraded", &api, |api| condition(api, "Degraded").unwrap().0 == "False").await;
@@ -287,12 +326,16 @@ async fn a_namespace_that_refuses_the_speakers_is_named() {
     let _running = start(&api);
     api.put(NAMESPACE, json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}));
     api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
-    until("progress", &api, is_true("Progressing")).await;
-    lack_speakers(&api);
     until("degraded", &api, is_true("Degraded")).await;
     assert_eq!(condition(&api, "Degraded").unwrap().1, "PodSecurityForbids");
     let text = api.get(METALLB).unwrap()["status"].to_string();
     assert!(text.contains("kubectl label --overwrite namespace metallb-system"), "{text}");
+    assert!(api.get(CONTROLLER).is_some());
+    assert!(api.get(SPEAKER).is_none(), "it was looked at before");
+
+    api.put(NAMESPACE, json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}));
+    until("speakers", &api, |api| api.get(SPEAKER).is_some()).await;
+    until("recovered", &api, |api| condition(api, "Degraded").unwrap().0 == "False").await;
 }
 
 /// Three nodes want a speaker, none is made.
@@ -430,4 +473,21 @@ async fn who_edits_again_and_again_is_named_and_waited_for() {
     assert!(text.contains("ConfigMap metallb-excludel2: argocd keeps changing"), "{text}");
     assert!(edits > 3, "a person may try something: {edits}");
     assert!(api.events("OperandRepaired").iter().all(|text| text.contains("edited by argocd")));
+}
+
+#[tokio::test]
+async fn on_openshift_speakers_name_their_constraint_and_servers_follow_the_profile() {
+    let api = Api::new();
+    api.has_group("security.openshift.io");
+    api.put(
+        "/apis/config.openshift.io/v1/apiservers/cluster",
+        json!({"metadata": {}, "spec": {"tlsSecurityProfile": {"type": "Intermediate"}}}),
+    );
+    let _running = start(&api);
+    api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"}}));
+    until("speakers", &api, |api| api.get(SPEAKER).is_some()).await;
+    let template = api.get(SPEAKER).unwrap()["spec"]["template"].clone();
+    assert_eq!(template["metadata"]["annotations"]["openshift.io/required-scc"], "privileged");
+    let args = template["spec"]["containers"][0]["args"].as_array().unwrap();
+    assert!(args.contains(&json!("--tls-min-version=VersionTLS12")), "{args:?}");
 }

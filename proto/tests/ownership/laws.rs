@@ -95,6 +95,8 @@ impl Laws {
                 .filter(|it| world.able(*it, address))
                 .fold(0, |all, it| all | 1_u8 << it);
             let preferred = world.truth.preference[address].iter().any(|it| *it > 0);
+            // Who must not own it any more may do so for a while yet, where that is held or not known.
+            let may_stay = |owner: usize| world.truth.eligible[address] >> owner & 1 == 1;
             let expected = match (owner, fault) {
                 _ if !at_rest => Expect::Anything,
                 (Some(owner), Fault::Crash(node) | Fault::Unplug(node))
@@ -123,7 +125,7 @@ impl Laws {
                     | Fault::ApiAway
                     | Fault::ApiBack(_)
                     | Fault::ApiSettled,
-                ) if !preferred && !world.preempt && current => match fault {
+                ) if !preferred && !world.preempt && current && may_stay(owner) => match fault {
                     Fault::Start(node) if *node == owner || !agree() => Expect::Anything,
                     _ => Expect::NoMove(owner),
                 },

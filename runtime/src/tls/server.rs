@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-use super::Identity;
+use super::{Identity, Policy};
 use crate::shutdown::Shutdown;
 
 /// Connections served at a time; more wait in the kernel's queue.
@@ -27,10 +27,11 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub async fn serve(
     listener: TcpListener,
     identity: &Identity,
+    policy: &Policy,
     router: Router,
     shutdown: Shutdown,
 ) -> io::Result<()> {
-    let config = identity.server_config().map_err(io::Error::other)?;
+    let config = identity.server_config(policy).map_err(io::Error::other)?;
     let acceptor = TlsAcceptor::from(config);
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE_TIMEOUT);

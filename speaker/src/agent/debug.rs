@@ -40,6 +40,7 @@ fn service(plan: &Plan, key: &ServiceKey, of: &ServicePlan) -> Value {
                 "candidates": candidates,
                 "turn": plan.claims.get(address).and_then(|claim| claim.claim.turn),
                 "contested": election.is_some_and(|it| it.contested),
+                "kernelAnswersFrom": plan.kernel.get(address),
             })
         }),
     };
@@ -79,6 +80,7 @@ mod tests {
             services: BTreeMap::from([(key, of)]),
             elections: BTreeMap::from([(address, election)]),
             wire: BTreeMap::from([(address, Seen::Elsewhere(Some("b".to_owned())))]),
+            kernel: BTreeMap::from([(address, "kube-ipvs0".to_owned())]),
             ..Plan::default()
         };
         let page: Value = serde_json::from_str(&page(&plan)).unwrap();
@@ -88,5 +90,6 @@ mod tests {
         assert_eq!((&address["owner"], &address["announced"]), (&json!("b"), &json!(false)));
         assert_eq!(address["withheld"]["message"], "node b owns the address");
         assert_eq!(address["candidates"][1]["node"], "a");
+        assert_eq!(address["kernelAnswersFrom"], "kube-ipvs0");
     }
 }

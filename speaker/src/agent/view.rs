@@ -1,6 +1,7 @@
 //! One pass as a function: everything a plan depends on, and the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ferrolb_api::well_known::label;
@@ -16,6 +17,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use crate::bgp::{DesiredPeer, Peers};
+use crate::links::Links;
 
 /// Everything that a plan depends on. Equal worlds have equal plans.
 #[derive(Clone, Debug)]
@@ -32,6 +34,8 @@ pub struct World {
     pub speakers: Arc<conflict::Members>,
     /// Who owns what.
     pub wire: Wire,
+    /// Addresses of Services that the kernel of this node answers for as well, and the interface they stand on.
+    pub kernel: BTreeMap<IpAddr, String>,
     /// Whether the API server has just come back, so that nothing is taken away.
     pub hold: bool,
     /// Identities of the BGP peers, by name.
@@ -56,6 +60,7 @@ impl PartialEq for World {
             && self.members == other.members
             && self.speakers == other.speakers
             && self.wire == other.wire
+            && self.kernel == other.kernel
             && self.hold == other.hold
             && self.peer_uids == other.peer_uids
             && self.unread_secrets == other.unread_secrets
@@ -77,6 +82,8 @@ pub struct Plan {
     pub claims: LinkClaims,
     /// Who owns what, as the links saw it when this was planned.
     pub wire: Wire,
+    /// Addresses that the kernel of this node answers for as well, and the interface they stand on.
+    pub kernel: BTreeMap<IpAddr, String>,
     /// What BGP peers are to have.
     pub routes: Routes,
 }
@@ -104,6 +111,12 @@ pub fn load_balancers(
     read.filter(|service| service.is_handled_by(class))
         .map(|service| (service.key.clone(), service))
         .collect()
+}
+
+/// Addresses of Services that the kernel of this node answers for, and the interface they stand on.
+pub fn kernel(services: &BTreeMap<ServiceKey, LoadBalancer>, links: &Links) -> BTreeMap<IpAddr, String> {
+    let addresses = services.values().flat_map(|service| service.ingress.readable());
+    addresses.filter_map(|address| Some((address, links.kernel_answers(address)?.to_owned()))).collect()
 }
 
 fn may_hold_addresses(service: &Service) -> bool {
@@ -142,7 +155,9 @@ pub fn plan(world: &World, before: &Plan) -> Plan {
         }
     }
     let routes = routes(services.values());
-    Plan { services, elections, claims, wire: world.wire.clone(), routes }
+    let kernel = world.kernel.iter().filter(|(address, _)| elections.contains_key(address));
+    let kernel = kernel.map(|(address, interface)| (*address, interface.clone())).collect();
+    Plan { services, elections, claims, wire: world.wire.clone(), kernel, routes }
 }
 
 /// The plan of a Service that goes on with what was announced `before` and is not planned `now`, if anything.
@@ -167,7 +182,7 @@ pub fn peers(world: &World, routes: &Routes) -> Peers {
     let is_read =
         |secret: &Option<String>| secret.as_ref().is_none_or(|it| !world.unread_secrets.contains(it));
     let of_node = |peer: &&Peer| peer.nodes.contains(&world.this_node) && is_read(&peer.password_secret);
-    let peers = world.compiled.config.peers().values().filter(of_node);
+    let peers = world.compiled.config.peers().values().map(Arc::as_ref).filter(of_node);
     let desired = peers.map(|peer| {
         let routes = routes.get(&peer.name).cloned().unwrap_or_default();
         let uid = world.peer_uids.get(&peer.name).cloned().unwrap_or_default();
@@ -198,6 +213,22 @@ pub(super) fn tell_diagnostics(diagnostics: &[Diagnostic]) {
             event = "config reloaded",
             "configuration is in force"
         );
+    }
+}
+
+/// Logs for which addresses the kernel answers as well, when that changed.
+pub(super) fn tell_kernel(before: &Plan, now: &Plan) {
+    for (address, interface) in now.kernel.iter().filter(|(address, _)| !before.kernel.contains_key(address))
+    {
+        tracing::warn!(
+            event = "kernelAnswers",
+            ip = %address,
+            interface,
+            "the kernel of this node answers for the address too, which stands on one of its interfaces"
+        );
+    }
+    for address in before.kernel.keys().filter(|address| !now.kernel.contains_key(address)) {
+        tracing::info!(event = "kernelAnswersNoMore", ip = %address, "the kernel does not answer for the address any more");
     }
 }
 

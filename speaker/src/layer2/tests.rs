@@ -458,3 +458,39 @@ fn a_real_neighbour_resolves_the_addresses() {
         client.join().unwrap();
     });
 }
+
+/// What the links say of the kernel is what the kernel does: an address on another interface is answered for
+/// by ARP unless `arp_ignore` says otherwise (as kube-proxy's `strictARP` sets it).
+#[test]
+fn the_kernel_answers_where_the_links_say_so() {
+    in_own_network(|| async {
+        veth(0);
+        veth(1);
+        ip("addr add 10.9.0.1/24 dev lan0");
+        ip("addr add 10.9.0.200/32 dev lan1");
+        let excluded = Excluded::parse("announcedInterfacesToExclude: [^peer]").unwrap();
+        let mut links = links::watch(excluded).await.unwrap();
+        let mut asker = testing::Asker::new("peer0", &PEER.to_string());
+        let time = std::time::Duration::from_millis(300);
+        let here = address("10.9.0.200");
+        let stands_on = |links: &Links| links.kernel_answers(here).map(ToOwned::to_owned);
+        let up = |links: &Links| links.by_index.values().filter(|it| it.connected).count() == 2;
+        tokio::time::timeout(PATIENCE, links.wait_for(up)).await.expect("both come up").unwrap();
+        assert_eq!(stands_on(&links.borrow()).as_deref(), Some("lan1"));
+        let answers = asker.ask("10.9.0.200".parse().unwrap(), time).await;
+        assert_eq!(answers, BTreeSet::from([LAN.to_string()]), "the kernel answers on lan0");
+
+        std::fs::write("/proc/sys/net/ipv4/conf/all/arp_ignore", "1").unwrap();
+        // Nothing tells of the setting; any event makes the links look again.
+        ip("addr add 10.9.0.2/32 dev lan0");
+        let strict = |links: &Links| links.by_index.values().all(|it| !it.answers_for_others);
+        tokio::time::timeout(PATIENCE, links.wait_for(strict)).await.expect("seen").unwrap();
+        assert_eq!(stands_on(&links.borrow()).as_deref(), Some("lan1"), "lan1 itself is a link of ours");
+        assert!(asker.ask("10.9.0.200".parse().unwrap(), time).await.is_empty(), "not on lan0 any more");
+
+        ip("link set lan1 down");
+        let down = |links: &Links| links.by_index.values().all(|it| it.name != "lan1");
+        tokio::time::timeout(PATIENCE, links.wait_for(down)).await.expect("lan1 goes").unwrap();
+        assert_eq!(stands_on(&links.borrow()), None);
+    });
+}

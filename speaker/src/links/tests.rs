@@ -50,21 +50,23 @@ fn only_ethernet_that_is_up_on_its_own_can_announce() {
         with(link(11, "nobody", GOOD), LinkAttribute::Address(vec![0; 6])),
     ];
     let excluded = Excluded::parse("announcedInterfacesToExclude: [^docker.*]").unwrap();
-    let read = read(&links, &[], &excluded);
+    let read = read(&links, &[], &excluded, |_| 0);
     assert_eq!(read.names(), BTreeSet::from(["bond0".to_owned(), "ens18".to_owned()]));
     assert_eq!(
         read.by_index[&2],
         Link {
             name: "ens18".to_owned(),
             address: LinkAddress { mac: MAC.into(), link_local: None },
-            connected: true
+            connected: true,
+            answers_for_others: true,
         }
     );
 }
 
 #[test]
 fn a_link_without_carrier_stays_known_but_is_not_connected() {
-    let read = read(&[link(2, "ens18", GOOD.difference(LinkFlags::Running))], &[], &Excluded::default());
+    let read =
+        read(&[link(2, "ens18", GOOD.difference(LinkFlags::Running))], &[], &Excluded::default(), |_| 0);
     assert!(!read.by_index[&2].connected);
 }
 
@@ -87,8 +89,46 @@ fn the_link_local_address_counts_once_it_is_unique() {
             Some("fe80::2"),
         ),
     ] {
-        let read = read(&[link(2, "ens18", GOOD)], &addresses, &Excluded::default());
+        let read = read(&[link(2, "ens18", GOOD)], &addresses, &Excluded::default(), |_| 0);
         let expected = expected.map(|text| text.parse::<Ipv6Addr>().unwrap());
         assert_eq!(read.by_index[&2].address.link_local, expected, "{addresses:?}");
     }
+}
+
+/// kube-proxy in IPVS mode puts addresses onto `kube-ipvs0`; with `strictARP` it sets `arp_ignore` to 1.
+#[test]
+fn the_kernel_answers_for_what_stands_on_an_interface_of_the_node() {
+    let none = AddressFlags::empty();
+    let links = [
+        link(2, "ens18", GOOD),
+        link(3, "kube-ipvs0", LinkFlags::Broadcast | LinkFlags::Noarp),
+        link(1, "lo", GOOD | LinkFlags::Loopback),
+    ];
+    let addresses = [
+        address(1, "127.0.0.1", AddressScope::Host, none),
+        address(2, "10.9.0.1", AddressScope::Universe, none),
+        address(2, "fd00:9::1", AddressScope::Universe, none),
+        address(2, "fe80::1", AddressScope::Link, none),
+        address(3, "10.9.0.200", AddressScope::Universe, none),
+        address(3, "fd00:9::200", AddressScope::Universe, none),
+    ];
+    let answers = |links: &[LinkMessage], strict: u8, ip: &str| {
+        let links = read(links, &addresses, &Excluded::default(), |_| strict);
+        links.kernel_answers(ip.parse().unwrap()).map(ToOwned::to_owned)
+    };
+    for (ip, lax, strict) in [
+        ("10.9.0.200", Some("kube-ipvs0"), None),
+        ("10.9.0.1", Some("ens18"), Some("ens18")),
+        ("fd00:9::1", Some("ens18"), Some("ens18")),
+        // IPv6 answers where the address stands, and nowhere else.
+        ("fd00:9::200", None, None),
+        ("10.9.0.201", None, None),
+        ("127.0.0.1", None, None),
+        ("fe80::1", None, None),
+    ] {
+        assert_eq!(answers(&links, 0, ip).as_deref(), lax, "{ip}");
+        assert_eq!(answers(&links, 1, ip).as_deref(), strict, "{ip}, arp_ignore 1");
+    }
+    let unplugged = [link(2, "ens18", GOOD.difference(LinkFlags::Running)), links[1].clone()];
+    assert_eq!(answers(&unplugged, 0, "10.9.0.200"), None);
 }

@@ -179,9 +179,12 @@ mod tests {
     fn links(names: &[&str]) -> Links {
         let link = |(index, name): (usize, &&str)| {
             let address = LinkAddress { mac: [2, 0, 0, 0, 0, index as u8].into(), link_local: None };
-            (index as u32, Link { name: (*name).to_owned(), address, connected: true })
+            (
+                index as u32,
+                Link { name: (*name).to_owned(), address, connected: true, answers_for_others: false },
+            )
         };
-        Links { by_index: names.iter().enumerate().map(link).collect() }
+        Links { by_index: names.iter().enumerate().map(link).collect(), ..Links::default() }
     }
 
     /// When a card is sent, in milliseconds from `start`.

@@ -66,6 +66,13 @@ fn events(service: &ServicePlan, plan: &Plan, world: &World) -> BTreeSet<Event> 
     }
     for (address, it) in service.layer2.iter().flat_map(|plan| &plan.addresses) {
         let election = plan.elections.get(address);
+        if let Some(interface) = plan.kernel.get(address) {
+            events.insert(Event::KernelAnswers {
+                node: node(),
+                address: *address,
+                interface: interface.clone(),
+            });
+        }
         let speaks = |of: &mut dyn Iterator<Item = &String>| {
             let living = of.filter(|node| world.members.get(*node).is_some_and(|it| it.alive));
             rank(*address, living.map(|node| (node.as_str(), 0))).first().map(|(node, _)| *node)

@@ -64,6 +64,15 @@ fn wanted(service: &Service, authority: &str) -> CustomResourceConversion {
     }
 }
 
+/// The bundle of the entry, if it is ours.
+pub(crate) fn bundle<'a>(
+    current: Option<&'a CustomResourceDefinition>,
+    service: &Service,
+) -> Option<&'a ByteString> {
+    let conversion = current?.spec.conversion.as_ref().filter(|it| is_ours(it, service))?;
+    conversion.webhook.as_ref()?.client_config.as_ref()?.ca_bundle.as_ref()
+}
+
 fn is_ours(conversion: &CustomResourceConversion, service: &Service) -> bool {
     let config = conversion.webhook.as_ref().and_then(|webhook| webhook.client_config.as_ref());
     let named = config.and_then(|config| config.service.as_ref());

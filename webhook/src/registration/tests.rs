@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::{Method, Request, Response, StatusCode};
 use ferrolb_runtime::Readiness;
+use ferrolb_runtime::tls::Bundle;
 use ferrolb_runtime::watch::Watches;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -26,14 +27,42 @@ fn configuration(bundles: &[Option<&str>]) -> ValidatingWebhookConfiguration {
 
 #[test]
 fn nothing_is_written_while_all_is_well_or_there_is_nothing() {
-    assert_eq!(plan(None, "c", "ca"), Plan::Absent);
-    assert_eq!(plan(Some(&configuration(&[Some("ca"), Some("ca")])), "c", "ca"), Plan::Done);
+    assert_eq!(plan(None, "c", &authority("ca")), Plan::Absent);
+    assert_eq!(plan(Some(&configuration(&[Some("ca"), Some("ca")])), "c", &authority("ca")), Plan::Done);
+}
+
+fn authority(pem: &str) -> Authority<'_> {
+    Authority { pem, alone: false, now: SystemTime::now() }
+}
+
+#[test]
+fn a_new_authority_stands_beside_the_old_one_for_a_while() {
+    let made = |at| Bundle::generate(&["w.ns.svc".into()], at).unwrap().ca;
+    let now = SystemTime::now();
+    let (old, new) = (made(now), made(now));
+    let beside = |authority: Authority<'_>, registered: &str| {
+        let bundle = ByteString(registered.as_bytes().to_vec());
+        String::from_utf8(authority.beside(Some(&bundle)).0).unwrap()
+    };
+    let both = beside(authority(&new), &old);
+    assert_eq!(blocks(&both), BTreeSet::from([old.trim(), new.trim()]));
+    // Another replica knows the old one only, or both the other way round: nothing changes to and fro.
+    assert_eq!(beside(authority(&old), &both), both);
+    assert_eq!(beside(authority(&new), &both), both);
+    assert_eq!(beside(authority(&new), &new), new);
+    // After an hour.
+    assert_eq!(beside(Authority { alone: true, ..authority(&new) }, &both), new);
+    // What no client would take for an authority is not kept.
+    assert_eq!(beside(authority(&new), "garbage"), new.trim_end());
+    let expired = made(now - Duration::from_secs(11 * 365 * 24 * 3600));
+    assert_eq!(beside(authority(&new), &expired), new.trim_end());
 }
 
 #[test]
 fn one_wrong_bundle_writes_all_and_only_bundles() {
     for other in [None, Some("old")] {
-        let Plan::Apply(wanted) = plan(Some(&configuration(&[Some("ca"), other])), "c", "ca") else {
+        let Plan::Apply(wanted) = plan(Some(&configuration(&[Some("ca"), other])), "c", &authority("ca"))
+        else {
             panic!("{other:?}")
         };
         let bundle = json!({"caBundle": "Y2E="});
@@ -101,8 +130,7 @@ async fn the_conversion_is_written_by_our_field_manager_until_it_stands() {
         api,
         name: NAME.into(),
         authority: told,
-        trusted: None,
-        plan: Box::new(move |current, authority| conversion::plan(current, &service, Some(authority))),
+        plan: Box::new(move |current, authority| conversion::plan(current, &service, Some(authority.pem))),
     };
     let task = tokio::spawn(registrar.run(watches.changed(), shutdown.clone()));
     readiness.wait().await;

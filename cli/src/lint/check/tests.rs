@@ -235,7 +235,7 @@ proptest! {
             .collect();
         let mut denied = match verdict {
             Verdict::Allowed { .. } => Vec::new(),
-            Verdict::Denied { message } => vec![message],
+            Verdict::Denied { message } | Verdict::Unreadable { message } => vec![message],
         };
         // The messages of several lines each are in the order of the fields there, of the text here.
         let lines = |messages: &mut Vec<String>| {

@@ -12,8 +12,9 @@ use super::{Compiling, Concern};
 use crate::config::diagnostic::{
     Kind, Message, ObjectRef, PASSWORD_LIMIT, PeerProblem, SECRET_KEY, SECRET_TYPE,
 };
+use crate::config::kept::Kept;
 use crate::config::lookup::Names;
-use crate::config::peers::{self, Neighbor, Password, Peer};
+use crate::config::peers::{Neighbor, Password, Peer, Reading};
 use crate::config::selectors::Finding;
 use crate::config::{BfdProfile, Diagnostic};
 use crate::selector::Selector;
@@ -22,24 +23,27 @@ type Findings = Vec<Finding<PeerProblem>>;
 
 /// What tells routers apart on a node.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Router {
-    neighbor: String,
-    vrf: Option<String>,
+struct Router<'a> {
+    neighbor: &'a Neighbor,
+    vrf: Option<&'a str>,
     port: NonZeroU16,
 }
 
 /// A peer in force, as those after it see it.
-struct Earlier {
-    name: String,
+struct Earlier<'a> {
+    name: &'a str,
     nodes: Names,
-    selectors: Vec<Selector>,
+    selectors: &'a [Selector],
 }
 
 impl Compiling<'_> {
-    pub(super) fn peers(&mut self, profiles: &BTreeMap<String, BfdProfile>) {
-        let mut routers: BTreeMap<Router, Vec<Earlier>> = BTreeMap::new();
-        for (name, object) in self.by_age(Kind::BgpPeer, &self.resources.bgp_peers, |it| &it.metadata) {
-            let (peer, references, mut findings) = peers::parse(object);
+    pub(super) fn peers(&mut self, peers: &Kept<BGPPeer, Reading>, profiles: &BTreeMap<String, BfdProfile>) {
+        let mut routers: BTreeMap<Router<'_>, Vec<Earlier<'_>>> = BTreeMap::new();
+        let mut in_force = Vec::with_capacity(self.resources.bgp_peers.len());
+        let objects = peers.iter().map(|(name, object, reading)| (name, (&**object, &**reading)));
+        for (name, (object, reading)) in self.by_age(Kind::BgpPeer, objects, |(it, _)| &it.metadata) {
+            let (peer, references, findings) = reading;
+            let mut findings = findings.clone();
             let readable = references.nodes.len() == object.spec.node_selectors.len();
             let nodes = self.nodes.selected_or_all(&references.nodes);
             if nodes.is_empty() && !self.nodes.is_empty() && readable {
@@ -51,28 +55,29 @@ impl Compiling<'_> {
             let bfd =
                 bfd.and_then(|profile| self.bfd_profile(profile, peer.as_ref(), profiles, &mut findings));
             let password = self.password(object, &mut findings);
-            findings.extend(not_yet(&peer));
+            findings.extend(not_yet(peer));
             let reference = ObjectRef::new(Kind::BgpPeer, name);
             let message = |problem| Message::Peer { peer: name.clone(), problem };
             let left_out = self.report(&reference, &concern, findings, message);
-            let Some(mut peer) = peer.filter(|_| !left_out) else { continue };
+            let Some(read) = peer.as_ref().filter(|_| !left_out) else { continue };
+            let mut peer = read.clone();
             peer.bfd = bfd;
             peer.password = peer.password.or(password);
-            let vrf = peer.vrf.clone();
-            let router = Router { neighbor: peer.neighbor.to_string(), vrf, port: peer.port };
+            let router = Router { neighbor: &read.neighbor, vrf: read.vrf.as_deref(), port: read.port };
             let earlier = routers.entry(router).or_default();
-            let here = Earlier { name: name.clone(), nodes, selectors: references.nodes };
+            let here = Earlier { name, nodes, selectors: &references.nodes };
             peer.nodes = self.without_duplicates(&peer, &here, earlier);
             earlier.push(here);
             if !peer.nodes.is_empty() || self.nodes.is_empty() {
-                self.compiled.config.peers.insert(name.clone(), peer);
+                in_force.push((name.clone(), Arc::new(peer)));
             }
         }
+        self.compiled.config.peers = in_force.into_iter().collect();
     }
 
     /// The nodes of a peer without those that have the same router as another peer already, which are
     /// reported.
-    fn without_duplicates(&mut self, peer: &Peer, here: &Earlier, earlier: &[Earlier]) -> Names {
+    fn without_duplicates(&mut self, peer: &Peer, here: &Earlier<'_>, earlier: &[Earlier<'_>]) -> Names {
         let mut remaining = Arc::clone(&here.nodes);
         for other in earlier {
             let shared: Names = if Arc::ptr_eq(&here.nodes, &other.nodes) {
@@ -91,14 +96,14 @@ impl Compiling<'_> {
                 Some(vrf) => format!("{}-{vrf}", peer.neighbor),
                 None => peer.neighbor.to_string(),
             };
-            let problem = PeerProblem::Duplicate { neighbor, earlier: other.name.clone() };
+            let problem = PeerProblem::Duplicate { neighbor, earlier: other.name.to_owned() };
             self.compiled.diagnostics.push(Diagnostic {
-                object: ObjectRef::new(Kind::BgpPeer, &here.name),
+                object: ObjectRef::new(Kind::BgpPeer, here.name),
                 field: match &peer.neighbor {
                     Neighbor::Address(_) => "spec.peerAddress".to_owned(),
                     Neighbor::Interface(_) => "spec.interface".to_owned(),
                 },
-                message: Message::Peer { peer: here.name.clone(), problem },
+                message: Message::Peer { peer: here.name.to_owned(), problem },
                 nodes: (!self.nodes.is_empty()).then(|| Arc::clone(&shared)),
             });
             remaining = Arc::new(remaining.difference(&shared).cloned().collect());

@@ -1,108 +1,243 @@
-//! Pools: which of them are in force, and what of the cluster they overlap with.
+//! Pools: which of them are in force.
+//!
+//! Nearly all have addresses that no other has. Only where ranges share an address it matters which pool is
+//! older, so only those are put in order.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ferrolb_api::v1beta1::IPAddressPool;
 use ipnet::IpNet;
 
 use super::Compiling;
+use super::cluster::Cluster;
 use crate::config::ByAddress;
-use crate::config::diagnostic::{Kind, Message, ObjectRef, PoolProblem};
-use crate::config::pools::{self, LeftOutPool, Parsed};
+use crate::config::diagnostic::{Kind, Message, ObjectRef, PoolProblem, Problem};
+use crate::config::kept::{Changes, Kept};
+use crate::config::lookup::Labelled;
+use crate::config::pools::{self, LeftOutPool, Parsed, Pool};
 use crate::config::ranges::{Family, IpRange, to_number};
 use crate::config::selectors::Finding;
-use crate::resources::Resources;
+use crate::selector::Labels;
 
-impl Compiling<'_> {
-    pub(super) fn address_pools(&mut self) {
-        let cluster = Cluster::new(self.resources);
-        let in_order = self.by_age(Kind::IpAddressPool, &self.resources.pools, |it| &it.metadata);
-        let parsed: Vec<Parsed> = in_order
-            .into_iter()
-            .map(|(_, object)| pools::parse(object, &self.resources.namespaces))
-            .collect();
-        let disjoint = are_disjoint(&parsed);
-        let mut in_force = Vec::with_capacity(parsed.len());
-        let mut by_address = Vec::with_capacity(parsed.len());
-        for Parsed { pool, places, mut findings } in parsed {
-            let unreadable = findings.iter().any(|(_, it)| matches!(it, PoolProblem::InvalidEntry(_)));
-            let name: Arc<str> = pool.name.as_str().into();
-            let ranges = || places.iter().copied().zip(pool.ranges.iter().copied());
-            let mut claimed = ByAddress::new();
-            if !disjoint {
-                claimed = claim(&name, ranges(), &self.compiled.config.by_address, &mut findings);
-            }
-            cluster.check(ranges, &mut findings);
-            let message = |problem| Message::Pool { pool: (*name).to_owned(), problem };
-            let left_out = !findings.is_empty() && {
-                let reference = ObjectRef::new(Kind::IpAddressPool, &*name);
-                self.report(&reference, &None, findings, message)
-            };
-            if left_out {
-                let trace =
-                    LeftOutPool { name: pool.name, ranges: pool.ranges, has_unreadable_entries: unreadable };
-                self.compiled.config.left_out.insert(trace.name.clone(), trace);
-                continue;
-            }
-            if disjoint {
-                let ranges = pool.ranges.iter();
-                by_address.extend(ranges.map(|range| (key(range.first()), (*range, Arc::clone(&name)))));
-            } else {
-                self.compiled.config.by_address.extend(claimed);
-            }
-            in_force.push((pool.name.clone(), pool));
-        }
-        // All at once: a sorted map is made faster from a list than one by one.
-        if disjoint {
-            self.compiled.config.by_address = by_address.into_iter().collect();
-        }
-        self.compiled.config.pools = in_force.into_iter().collect();
-    }
-}
+/// Where an address stands among all.
+pub(super) type Key = (Family, u128);
 
-fn key(address: IpAddr) -> Key {
+pub(super) fn key(address: IpAddr) -> Key {
     (Family::of(address), to_number(address))
 }
 
-/// Whether no two ranges of any pools share an address, which is the rule.
-fn are_disjoint(pools: &[Parsed]) -> bool {
-    let ranges = pools.iter().flat_map(|it| &it.pool.ranges);
-    let mut bounds: Vec<(Key, Key)> = ranges.map(|it| (key(it.first()), key(it.last()))).collect();
-    bounds.sort_unstable();
-    bounds.is_sorted_by(|(_, last), (next, _)| last < next)
+/// The ranges of all pools that can be read, in order, whether they are in force or not.
+#[derive(Debug, Default)]
+struct Ranges(Vec<Span>);
+
+#[derive(Debug)]
+struct Span {
+    first: Key,
+    last: Key,
+    range: IpRange,
+    of: Arc<Parsed>,
+}
+
+impl Ranges {
+    /// Follows the readings of the pools.
+    fn update(&mut self, changes: Changes<Parsed>) {
+        let gone: BTreeSet<*const Parsed> = changes.gone.iter().map(Arc::as_ptr).collect();
+        if !gone.is_empty() {
+            self.0.retain(|span| !gone.contains(&Arc::as_ptr(&span.of)));
+        }
+        self.0.extend(changes.new.iter().flat_map(|of| {
+            let span = |(_, range): (usize, IpRange)| Span {
+                first: key(range.first()),
+                last: key(range.last()),
+                range,
+                of: Arc::clone(of),
+            };
+            of.ranges().map(span)
+        }));
+        // Mostly sorted already, which this kind of sorting makes use of.
+        self.0.sort_by_key(|span| (span.first, span.last));
+    }
+
+    /// Names of the pools with a range that shares an address with another range.
+    fn contested(&self) -> BTreeSet<&str> {
+        let mut contested = BTreeSet::new();
+        let mut reach: Option<&Span> = None;
+        for span in &self.0 {
+            match reach {
+                Some(before) if span.first <= before.last => {
+                    contested.extend([before.of.pool.name.as_str(), span.of.pool.name.as_str()]);
+                    if before.last.cmp(&span.last) == Ordering::Less {
+                        reach = Some(span);
+                    }
+                }
+                _ => reach = Some(span),
+            }
+        }
+        contested
+    }
+
+    fn in_order(&self) -> impl Iterator<Item = (IpRange, &Arc<Pool>)> {
+        self.0.iter().map(|span| (span.range, &span.of.pool))
+    }
+}
+
+/// Reads a pool, and reports what of the cluster it overlaps with.
+pub(super) fn read(pool: &IPAddressPool, namespaces: &BTreeMap<String, Labels>, cluster: &Cluster) -> Parsed {
+    let mut parsed = pools::parse(pool, namespaces);
+    let mut findings = Vec::new();
+    cluster.check(|| parsed.ranges(), &mut findings);
+    parsed.findings.extend(findings);
+    parsed
+}
+
+/// Ranges that share no address, by where they start, each with its pool.
+type Claimed = BTreeMap<Key, (IpRange, Arc<Pool>)>;
+
+/// What is kept of the pools as a whole.
+#[derive(Debug, Default)]
+pub(super) struct Pools {
+    ranges: Ranges,
+    in_force: Arc<BTreeMap<String, Arc<Pool>>>,
+    by_address: Option<Arc<ByAddress>>,
+    /// Those with which something is wrong in themselves.
+    flawed: BTreeSet<String>,
+    left_out: BTreeSet<String>,
+}
+
+impl Changes<Parsed> {
+    /// What selectors see of those that are no more, and of those that are new.
+    pub(super) fn labelled(&self) -> (Vec<Labelled>, Vec<Labelled>) {
+        let labelled = |readings: &[Arc<Parsed>]| {
+            let mut labelled: Vec<Labelled> = readings.iter().map(|it| it.labelled.clone()).collect();
+            labelled.sort();
+            labelled
+        };
+        (labelled(&self.gone), labelled(&self.new))
+    }
+}
+
+impl Pools {
+    /// Follows the readings. Who is left out is found later.
+    pub(super) fn update(&mut self, changes: Changes<Parsed>) {
+        if changes.gone.is_empty() && changes.new.is_empty() {
+            return;
+        }
+        let in_force = Arc::make_mut(&mut self.in_force);
+        for gone in &changes.gone {
+            in_force.remove(&gone.pool.name);
+            self.flawed.remove(&gone.pool.name);
+        }
+        for new in &changes.new {
+            in_force.insert(new.pool.name.clone(), Arc::clone(&new.pool));
+            if !new.findings.is_empty() {
+                self.flawed.insert(new.pool.name.clone());
+            }
+        }
+        self.by_address = None;
+        self.ranges.update(changes);
+    }
+
+    /// From now on these are left out.
+    fn leave_out(&mut self, left_out: BTreeSet<String>, readings: &Kept<IPAddressPool, Parsed>) {
+        if self.left_out != left_out {
+            self.by_address = None;
+        }
+        for name in self.left_out.difference(&left_out) {
+            if let Some((name, _, reading)) = readings.get(name) {
+                Arc::make_mut(&mut self.in_force).insert(name.clone(), Arc::clone(&reading.pool));
+            }
+        }
+        for name in &left_out {
+            if self.in_force.contains_key(name) {
+                Arc::make_mut(&mut self.in_force).remove(name);
+            }
+        }
+        self.left_out = left_out;
+    }
+
+    /// The ranges of those in force, in order.
+    fn by_address(&mut self) -> Arc<ByAddress> {
+        let (ranges, left_out) = (&self.ranges, &self.left_out);
+        let usable =
+            |(_, pool): &(IpRange, &Arc<Pool>)| left_out.is_empty() || !left_out.contains(&pool.name);
+        let list = || ranges.in_order().filter(usable).map(|(range, pool)| (range, Arc::clone(pool)));
+        Arc::clone(self.by_address.get_or_insert_with(|| Arc::new(list().collect())))
+    }
+}
+
+impl<'a> Compiling<'a> {
+    pub(super) fn address_pools(&mut self, kept: &mut Pools) {
+        let mut overlaps = self.overlaps(&kept.ranges.contested());
+        let mut left_out = BTreeSet::new();
+        let suspects: BTreeSet<&str> =
+            kept.flawed.iter().map(String::as_str).chain(overlaps.keys().copied()).collect();
+        for (name, _, parsed) in suspects.into_iter().filter_map(|name| self.readings.get(name)) {
+            let overlaps = overlaps.remove(name.as_str()).unwrap_or_default();
+            let findings = parsed.findings.iter().cloned().chain(overlaps).collect();
+            let message = |problem| Message::Pool { pool: name.clone(), problem };
+            let reference = ObjectRef::new(Kind::IpAddressPool, name);
+            if self.report(&reference, &None, findings, message) {
+                let trace = LeftOutPool {
+                    name: name.clone(),
+                    ranges: parsed.pool.ranges.clone(),
+                    has_unreadable_entries: parsed.unreadable,
+                };
+                self.compiled.config.left_out.insert(name.clone(), trace);
+                left_out.insert(name.clone());
+            }
+        }
+        kept.leave_out(left_out, self.readings);
+        self.compiled.config.by_address = kept.by_address();
+        self.compiled.config.pools = Arc::clone(&kept.in_force);
+    }
+
+    /// What pools that share addresses with others, or twice have the same, lose to the older ones. Who is
+    /// left out takes nothing from others.
+    fn overlaps(&self, contested: &BTreeSet<&str>) -> BTreeMap<&'a str, Vec<Finding<PoolProblem>>> {
+        let pools = self.readings;
+        let contested = contested.iter().filter_map(|name| pools.get(name));
+        let objects = contested.map(|(name, object, parsed)| (name, (&**object, parsed)));
+        let in_order = self.by_age(Kind::IpAddressPool, objects, |(object, _)| &object.metadata);
+        let mut claimed = Claimed::new();
+        let mut overlaps = BTreeMap::new();
+        for (name, (_, parsed)) in in_order {
+            let (own, findings) = claim(parsed, &claimed);
+            if findings.is_empty() && !parsed.findings.iter().any(|(_, problem)| problem.leaves_out()) {
+                claimed.extend(own);
+            }
+            overlaps.insert(name.as_str(), findings);
+        }
+        overlaps
+    }
 }
 
 /// The ranges of a pool, keyed by where they start. What overlaps, with the pools in force or within
 /// the pool itself, is reported, once for each entry.
-fn claim(
-    pool: &Arc<str>,
-    ranges: impl Iterator<Item = (usize, IpRange)>,
-    in_force: &ByAddress,
-    findings: &mut Vec<Finding<PoolProblem>>,
-) -> ByAddress {
-    let mut own = ByAddress::new();
-    for (place, range) in ranges {
+fn claim(parsed: &Parsed, in_force: &Claimed) -> (Claimed, Vec<Finding<PoolProblem>>) {
+    let (mut own, mut findings) = (Claimed::new(), Vec::new());
+    for (place, range) in parsed.ranges() {
         let earlier = overlapping(in_force, &range).or_else(|| overlapping(&own, &range));
         if let Some((earlier_range, earlier_pool)) = earlier {
             let (cidr, earlier) = first_common(&range, earlier_range);
-            let problem = PoolProblem::Overlap { cidr, earlier, earlier_pool: (**earlier_pool).to_owned() };
+            let problem = PoolProblem::Overlap { cidr, earlier, earlier_pool: earlier_pool.name.clone() };
             findings.push((format!("spec.addresses[{place}]"), problem));
         } else {
-            own.insert(key(range.first()), (range, Arc::clone(pool)));
+            own.insert(key(range.first()), (range, Arc::clone(&parsed.pool)));
         }
     }
-    own
+    (own, findings)
 }
 
 /// The lowest range of `claimed` (whose ranges are disjoint) that shares an address with `range`.
-fn overlapping<'a>(claimed: &'a ByAddress, range: &IpRange) -> Option<&'a (IpRange, Arc<str>)> {
-    let family = range.family();
-    let (first, last) = (to_number(range.first()), to_number(range.last()));
-    let before = claimed.range(..=(family, first)).next_back().map(|(_, it)| it);
+fn overlapping<'a>(claimed: &'a Claimed, range: &IpRange) -> Option<&'a (IpRange, Arc<Pool>)> {
+    let (first, last) = (key(range.first()), key(range.last()));
+    let before = claimed.range(..=first).next_back().map(|(_, it)| it);
     before
         .filter(|(earlier, _)| earlier.contains(range.first()))
-        .or_else(|| claimed.range((family, first)..=(family, last)).next().map(|(_, it)| it))
+        .or_else(|| claimed.range(first..=last).next().map(|(_, it)| it))
 }
 
 /// The first prefixes of two overlapping ranges that overlap.
@@ -113,64 +248,4 @@ fn first_common(a: &IpRange, b: &IpRange) -> (IpNet, IpNet) {
         range.cidrs().find(|cidr| cidr.contains(&common)).unwrap_or_else(|| IpNet::from(common))
     };
     (around(a), around(b))
-}
-
-type Key = (Family, u128);
-
-/// Addresses that the cluster itself uses, by where they start. Blocks of one kind are disjoint.
-struct Cluster<'a> {
-    nodes: BTreeMap<(Family, u128), (IpAddr, &'a str)>,
-    pods: BTreeMap<(Family, u128), (IpNet, &'a str)>,
-    services: BTreeMap<(Family, u128), IpNet>,
-}
-
-impl<'a> Cluster<'a> {
-    fn new(resources: &'a Resources) -> Self {
-        let mut cluster = Self { nodes: BTreeMap::new(), pods: BTreeMap::new(), services: BTreeMap::new() };
-        for (name, node) in &resources.nodes {
-            cluster.nodes.extend(node.addresses.iter().map(|it| (key(*it), (*it, name.as_str()))));
-            cluster.pods.extend(node.pod_cidrs.iter().map(|it| (key(it.network()), (*it, name.as_str()))));
-        }
-        cluster.services.extend(resources.service_cidrs.iter().map(|it| (key(it.network()), *it)));
-        cluster
-    }
-
-    /// Reports what the pool overlaps with, the first of each kind.
-    fn check<R: Iterator<Item = (usize, IpRange)>>(
-        &self,
-        ranges: impl Fn() -> R,
-        findings: &mut Vec<Finding<PoolProblem>>,
-    ) {
-        let first = |find: &dyn Fn(&IpRange) -> Option<PoolProblem>| {
-            ranges().find_map(|(place, range)| Some((format!("spec.addresses[{place}]"), find(&range)?)))
-        };
-        findings.extend(first(&|range| {
-            let (_, (address, node)) = self.nodes.range(bounds(range)).next()?;
-            Some(PoolProblem::NodeAddress { address: *address, node: (*node).to_owned() })
-        }));
-        findings.extend(first(&|range| {
-            let (_, (cidr, node)) = self.pods.range(up_to_end(range)).next_back()?;
-            let overlaps = shares(range, cidr);
-            overlaps.then(|| PoolProblem::PodCidr { cidr: *cidr, node: (*node).to_owned() })
-        }));
-        findings.extend(first(&|range| {
-            let (_, cidr) = self.services.range(up_to_end(range)).next_back()?;
-            shares(range, cidr).then_some(PoolProblem::ServiceCidr { cidr: *cidr })
-        }));
-    }
-}
-
-fn bounds(range: &IpRange) -> std::ops::RangeInclusive<Key> {
-    let family = range.family();
-    (family, to_number(range.first()))..=(family, to_number(range.last()))
-}
-
-fn up_to_end(range: &IpRange) -> std::ops::RangeToInclusive<Key> {
-    ..=(range.family(), to_number(range.last()))
-}
-
-fn shares(range: &IpRange, cidr: &IpNet) -> bool {
-    Family::of(cidr.network()) == range.family()
-        && cidr.network() <= range.last()
-        && range.first() <= cidr.broadcast()
 }

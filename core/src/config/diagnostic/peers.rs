@@ -198,6 +198,10 @@ impl Problem for PeerProblem {
         !matches!(self, Self::Duration(_) | Self::DisableMp)
     }
 
+    fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Duration(_))
+    }
+
     fn remedy(&self) -> String {
         match self {
             Self::MissingLocalAsn => "set myASN to the number of your own autonomous system".into(),

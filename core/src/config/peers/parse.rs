@@ -14,7 +14,12 @@ use crate::config::selectors::{Finding, parse_list};
 use crate::duration;
 use crate::selector::Selector;
 
+/// The peer without its nodes, password of a Secret and BFD profile; none if it cannot be read. And
+/// everything that is wrong with it in itself.
+pub(in crate::config) type Reading = (Option<Peer>, References, Vec<Finding<PeerProblem>>);
+
 /// What the peer says of other objects.
+#[derive(Debug)]
 pub(in crate::config) struct References {
     pub(in crate::config) nodes: Vec<Selector>,
     pub(in crate::config) bfd_profile: Option<String>,
@@ -25,9 +30,8 @@ struct Reader<'a> {
     findings: Vec<Finding<PeerProblem>>,
 }
 
-/// The peer without its nodes, password of a Secret and BFD profile; none if it cannot be read. And
-/// everything that is wrong with it in itself.
-pub(in crate::config) fn parse(peer: &BGPPeer) -> (Option<Peer>, References, Vec<Finding<PeerProblem>>) {
+/// Reads a peer.
+pub(in crate::config) fn parse(peer: &BGPPeer) -> Reading {
     let spec = &peer.spec;
     let mut reader = Reader { spec, findings: Vec::new() };
     let systems = reader.systems();

@@ -1,17 +1,14 @@
-//! Laws of `compile` over random objects of every kind.
+//! Random objects of every kind, few names and few values, so that they get in each other's way.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ferrolb_api::v1beta1::{
     BFDProfile, BFDProfileSpec, BGPAdvertisement, BGPAdvertisementSpec, Community, IPAddressPool,
-    L2Advertisement, L2AdvertisementSpec,
+    L2Advertisement, L2AdvertisementSpec, ServiceAllocation,
 };
 use ferrolb_api::v1beta2::{BGPPeer, BGPPeerSpec};
-use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
-use ferrolb_core::config::{Diagnostic, Kind, ObjectRef, Severity, compile};
+use ferrolb_core::admission::Candidate;
+use ferrolb_core::config::{Kind, ObjectRef};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::testing::{
     bfd_profile, bgp_advertisement, community, expression, l2_advertisement, labels, match_labels, node,
@@ -22,11 +19,11 @@ use k8s_openapi::jiff::Timestamp;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-const NAMESPACE: &str = "metallb-system";
+pub(crate) const NAMESPACE: &str = "metallb-system";
 
 /// An object of any kind.
 #[derive(Clone, Debug)]
-enum Object {
+pub(crate) enum Object {
     Pool(IPAddressPool),
     L2(L2Advertisement),
     Bgp(BGPAdvertisement),
@@ -36,7 +33,7 @@ enum Object {
 }
 
 impl Object {
-    fn metadata(&mut self) -> &mut ObjectMeta {
+    pub(crate) fn metadata(&mut self) -> &mut ObjectMeta {
         match self {
             Self::Pool(it) => &mut it.metadata,
             Self::L2(it) => &mut it.metadata,
@@ -47,7 +44,7 @@ impl Object {
         }
     }
 
-    fn add_to(self, resources: Resources) -> Resources {
+    pub(crate) fn add_to(self, resources: Resources) -> Resources {
         match self {
             Self::Pool(it) => resources.with_pools([it]),
             Self::L2(it) => resources.with_l2_advertisements([it]),
@@ -58,7 +55,20 @@ impl Object {
         }
     }
 
-    fn candidate(self) -> (ObjectRef, Candidate) {
+    pub(crate) fn take_out_of(self, mut resources: Resources) -> Resources {
+        let (ObjectRef { kind, name }, _) = self.candidate();
+        match kind {
+            Kind::IpAddressPool => drop(resources.pools.remove(&name)),
+            Kind::L2Advertisement => drop(resources.l2_advertisements.remove(&name)),
+            Kind::BgpAdvertisement => drop(resources.bgp_advertisements.remove(&name)),
+            Kind::BgpPeer => drop(resources.bgp_peers.remove(&name)),
+            Kind::BfdProfile => drop(resources.bfd_profiles.remove(&name)),
+            Kind::Community => drop(resources.communities.remove(&name)),
+        }
+        resources
+    }
+
+    pub(crate) fn candidate(self) -> (ObjectRef, Candidate) {
         let mut named = self.clone();
         let name = named.metadata().name.clone().unwrap();
         let (kind, candidate) = match self {
@@ -91,7 +101,7 @@ fn selectors() -> impl Strategy<Value = Vec<LabelSelector>> {
     prop::collection::vec(one, 0..3)
 }
 
-fn any_object() -> impl Strategy<Value = Object> {
+pub(crate) fn any_object() -> impl Strategy<Value = Object> {
     let entries = some(
         &[
             "10.0.0.0/24",
@@ -104,13 +114,16 @@ fn any_object() -> impl Strategy<Value = Object> {
         ],
         3,
     );
-    let pools =
-        (select(&["p0", "p1", "p2"][..]), entries, select(&["a", "b"][..])).prop_map(|(name, entries, l)| {
+    let pools = (select(&["p0", "p1", "p2"][..]), entries, select(&["a", "b"][..]), selectors()).prop_map(
+        |(name, entries, l, namespaces)| {
             let mut object = pool(name, &[]);
             object.spec.addresses = entries;
+            object.spec.service_allocation =
+                Some(ServiceAllocation { namespace_selectors: namespaces, ..Default::default() });
             object.metadata.labels = Some(labels(&[("l", l)]));
             Object::Pool(object)
-        });
+        },
+    );
     let names = || some(&["p0", "p1", "p9"], 2);
     let l2 = (select(&["l0", "l1"][..]), names(), selectors(), selectors()).prop_map(
         |(name, pools, by_label, nodes)| {
@@ -181,7 +194,7 @@ fn any_object() -> impl Strategy<Value = Object> {
 }
 
 /// Objects of different kinds or names: who comes later would replace who came earlier.
-fn objects() -> impl Strategy<Value = Vec<Object>> {
+pub(crate) fn objects() -> impl Strategy<Value = Vec<Object>> {
     prop::collection::vec(any_object(), 0..14).prop_map(|objects| {
         let mut seen = Vec::new();
         let kept = objects.into_iter().filter(|object| {
@@ -194,7 +207,7 @@ fn objects() -> impl Strategy<Value = Vec<Object>> {
     })
 }
 
-fn with(objects: impl IntoIterator<Item = Object>) -> Resources {
+pub(crate) fn with(objects: impl IntoIterator<Item = Object>) -> Resources {
     let nodes = [("n0", "a"), ("n1", "b"), ("n2", "c")].map(|(name, l)| node(name, &[("l", l)]));
     // A pool that everything fits, so that one more makes no difference to who selects all.
     let base = Resources::default()
@@ -204,7 +217,7 @@ fn with(objects: impl IntoIterator<Item = Object>) -> Resources {
 }
 
 /// Objects that nothing above has to do with.
-fn strangers() -> Vec<Object> {
+pub(crate) fn strangers() -> Vec<Object> {
     let names = |name: &str| vec![name.to_owned()];
     let bgp = BGPAdvertisementSpec {
         ip_address_pools: names("stranger"),
@@ -229,128 +242,4 @@ fn strangers() -> Vec<Object> {
         Object::Profile(bfd_profile("stranger", BFDProfileSpec::default())),
         Object::Community(community("stranger", &[("stranger", "5:5")])),
     ]
-}
-
-fn of_others(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    diagnostics.into_iter().filter(|it| it.object.name != "stranger").collect()
-}
-
-/// Lets whoever has no creation time yet be older than one that is new.
-fn age<K: Clone>(objects: &mut BTreeMap<String, Arc<K>>, metadata: fn(&mut K) -> &mut ObjectMeta) {
-    for object in objects.values_mut() {
-        let created = &mut metadata(Arc::make_mut(object)).creation_timestamp;
-        created.get_or_insert(Time(Timestamp::from_second(9).unwrap()));
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
-    #[test]
-    fn the_order_of_the_input_does_not_matter(objects in objects(), turn in 0..14usize) {
-        let straight = compile(&with(objects.clone()));
-        let mut turned = objects.clone();
-        turned.rotate_left(turn.min(objects.len()));
-        turned.reverse();
-        prop_assert_eq!(straight, compile(&with(turned)));
-    }
-
-    #[test]
-    fn an_unrelated_object_changes_no_finding_of_others(objects in objects(), index in 0..6usize) {
-        let alone = compile(&with(objects.clone()));
-        let stranger = strangers().remove(index);
-        let together = compile(&with(objects.into_iter().chain([stranger])));
-        prop_assert_eq!(alone.diagnostics, of_others(together.diagnostics));
-        prop_assert!(alone.config.peers().iter().all(|(name, peer)| together.config.peers().get(name) == Some(peer)));
-    }
-
-    /// What is found decides: an object is left out exactly if a finding says so, and each text is there.
-    #[test]
-    fn findings_and_configuration_agree(objects in objects()) {
-        let resources = with(objects);
-        let compiled = compile(&resources);
-        for finding in &compiled.diagnostics {
-            prop_assert!(!finding.to_string().is_empty() && !finding.remedy().is_empty() && !finding.field.is_empty());
-            prop_assert!(finding.severity() != Severity::Invalid || finding.leaves_out());
-        }
-        let faultless = |kind, name: &str| {
-            compiled.diagnostics.iter().all(|it| it.object != ObjectRef::new(kind, name) || !it.leaves_out())
-        };
-        for name in resources.pools.keys() {
-            prop_assert_eq!(compiled.config.pools().contains_key(name), faultless(Kind::IpAddressPool, name));
-        }
-        for name in resources.l2_advertisements.keys() {
-            let in_force = compiled.config.l2_advertisements().contains_key(name);
-            prop_assert_eq!(in_force, faultless(Kind::L2Advertisement, name));
-        }
-        for name in resources.bgp_peers.keys().filter(|name| faultless(Kind::BgpPeer, name)) {
-            let peer = compiled.config.peers().get(name);
-            // One that selects no Node is for nobody.
-            prop_assert!(peer.is_some() || compiled.diagnostics.iter().any(|it| it.object.name == *name));
-        }
-        // On every node each router has one peer.
-        for node in ["n0", "n1", "n2"] {
-            let here = compiled.config.peers().values().filter(|it| it.nodes.contains(node));
-            let mut routers: Vec<_> = here.map(|it| it.neighbor.to_string()).collect();
-            routers.sort();
-            let count = routers.len();
-            routers.dedup();
-            prop_assert_eq!(routers.len(), count);
-        }
-    }
-
-    /// Admission denies what compile, with the object as the newest, finds invalid; and nothing else.
-    #[test]
-    fn admission_is_compile(objects in objects(), mut candidate in any_object()) {
-        candidate.metadata().creation_timestamp = None;
-        let resources = with(objects);
-        let (reference, change) = candidate.clone().candidate();
-        let verdict = admit(&resources, change, Operation::Create, NAMESPACE);
-        let mut stored = resources;
-        age(&mut stored.pools, |it| &mut it.metadata);
-        age(&mut stored.bgp_peers, |it| &mut it.metadata);
-        age(&mut stored.communities, |it| &mut it.metadata);
-        age(&mut stored.bgp_advertisements, |it| &mut it.metadata);
-        let found = compile(&candidate.add_to(stored)).diagnostics;
-        let invalid = found.iter().any(|it| it.object == reference && it.severity() == Severity::Invalid);
-        prop_assert_eq!(matches!(verdict, Verdict::Denied { .. }), invalid, "{:?}", verdict);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// Whatever text stands in a field, it is judged, and told in a text.
-    #[test]
-    fn no_text_makes_compile_fail(texts in prop::collection::vec(".*", 12), number in any::<i64>()) {
-        let text = |index: usize| texts[index].clone();
-        let peer = BGPPeerSpec {
-            my_asn: 1,
-            peer_asn: Some(2),
-            peer_address: Some(text(0)),
-            source_address: Some(text(1)),
-            hold_time: Some(text(2)),
-            keepalive_time: Some(text(3)),
-            connect_time: Some(text(4)),
-            router_id: Some(text(5)),
-            vrf: Some(text(6)),
-            bfd_profile: Some(text(7)),
-            node_selectors: vec![expression(&text(8), &text(9), &[&text(10)]), match_labels(&[(&text(8), &text(10))])],
-            ..Default::default()
-        };
-        let ad = BGPAdvertisementSpec {
-            aggregation_length: number,
-            aggregation_length_v6: number,
-            local_pref: Some(number),
-            communities: vec![text(11), format!("large:{}", text(11))],
-            ..Default::default()
-        };
-        let resources = Resources::default()
-            .with_bgp_peers([peer_with("p", peer)])
-            .with_communities([community("c", &[(&text(11), &text(0))])])
-            .with_bgp_advertisements([bgp_advertisement("a", ad)]);
-        let compiled = compile(&resources);
-        prop_assert!(compiled.diagnostics.iter().all(|it| !it.to_string().is_empty() && !it.remedy().is_empty()));
-        prop_assert!(!compiled.config.peers().contains_key("p") || text(0).parse::<std::net::IpAddr>().is_ok());
-    }
 }

@@ -1,0 +1,158 @@
+//! The chart, by Helm 3 and Helm 4: installed, tested from inside, upgraded while Services are in use,
+//! removed; and refused where a value is wrong.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ferrolb_e2e::product::OPERATOR;
+use ferrolb_e2e::progress::Progress;
+use serde_json::Value;
+use support::{ADDRESS, NAMESPACE, Product, measured, text, until};
+
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/ferrolb");
+const WORKLOADS: [&str; 3] =
+    ["deployment/controller", "deployment/metallb-operator-webhook-server", "daemonset/speaker"];
+
+/// One of the two Helms, with the release that it has in this lab.
+struct Helm<'a> {
+    product: &'a Product,
+    program: PathBuf,
+    image: Vec<String>,
+}
+
+impl<'a> Helm<'a> {
+    fn new(product: &'a Product, version: &str, image: &str) -> Self {
+        // Beside the lab's Kubernetes, where hack/setup puts what it builds.
+        let cache = product.lab.layout.tool("kubectl");
+        let program = cache.ancestors().nth(3).unwrap().join("tools/bin").join(version);
+        assert!(program.exists(), "{} is missing: hack/setup builds it", program.display());
+        let (repository, digest) = image.split_once('@').unwrap();
+        let image =
+            ["--set", &format!("image.repository={repository}"), "--set", &format!("image.digest={digest}")];
+        Self { product, program, image: image.map(ToOwned::to_owned).to_vec() }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<String, String> {
+        let home = self.product.lab.layout.dir.join("helm");
+        let output = Command::new(&self.program)
+            .args(["--namespace", NAMESPACE])
+            .args(arguments)
+            .env("KUBECONFIG", self.product.lab.layout.kubeconfig())
+            .env("HELM_CACHE_HOME", &home)
+            .env("HELM_CONFIG_HOME", &home)
+            .env("HELM_DATA_HOME", &home)
+            .env_remove("HTTPS_PROXY")
+            .env_remove("https_proxy")
+            .output()
+            .unwrap();
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(said) } else { Err(said) }
+    }
+
+    fn release(&self, verb: &str, more: &[&str]) -> Result<String, String> {
+        let image: Vec<&str> = self.image.iter().map(String::as_str).collect();
+        self.run(&[&[verb, "ferrolb", CHART, "--wait", "--timeout", "120s"], image.as_slice(), more].concat())
+    }
+
+    /// An upgrade while a client asks again and again: how many of its requests failed, and of how many.
+    fn upgrade_in_use(&self, more: &[&str]) -> (u32, u32) {
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let upgrade = scope.spawn(|| {
+                let said = self.release("upgrade", more);
+                done.store(true, std::sync::atomic::Ordering::SeqCst);
+                said
+            });
+            let (mut failed, mut asked) = (0, 0);
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                asked += 1;
+                failed += u32::from(self.product.curl().is_err());
+            }
+            upgrade.join().unwrap().unwrap_or_else(|error| panic!("{error}"));
+            (failed, asked)
+        })
+    }
+
+    fn generations(&self) -> Vec<Value> {
+        let of = |workload| {
+            self.product.get(&["-n", NAMESPACE, workload]).unwrap()["metadata"]["generation"].clone()
+        };
+        WORKLOADS.map(of).to_vec()
+    }
+
+    fn whole_life(&self, name: &str) {
+        let begin = Instant::now();
+        self.release("install", &[]).unwrap_or_else(|error| panic!("{error}"));
+        measured(&format!("{name} install, s"), format!("{:.1}", begin.elapsed().as_secs_f64()));
+        let tested =
+            self.run(&["test", "ferrolb", "--timeout", "120s"]).unwrap_or_else(|error| panic!("{error}"));
+        assert!(tested.contains("Succeeded"), "{tested}");
+        self.product.wait_admitting();
+        for file in ["ipaddresspool.yaml", "l2advertisement.yaml"] {
+            self.product.apply_sample(file);
+        }
+        until("the Service answers", Duration::from_secs(60), || self.product.curl());
+
+        // The same again: nothing changes, twice.
+        let before = self.generations();
+        for _ in 0..2 {
+            let (failed, asked) = self.upgrade_in_use(&[]);
+            assert_eq!((failed, self.generations()), (0, before.clone()), "of {asked}");
+        }
+        // Other speakers.
+        let (failed, asked) = self.upgrade_in_use(&["--set", "speaker.podAnnotations.example=new"]);
+        measured(
+            &format!("{name} upgrade with new speakers, requests failed"),
+            format!("{failed} of {asked}"),
+        );
+        assert_eq!(failed, 0, "of {asked}");
+        assert_ne!(self.generations(), before);
+
+        let wrong = self.release("upgrade", &["--set", "speaker.tolerateMasters=true"]).unwrap_err();
+        assert!(wrong.contains("tolerateMasters"), "{wrong}");
+        let wrong = self.release("upgrade", &["--set", "controller.logLevel=loud"]).unwrap_err();
+        assert!(wrong.contains("logLevel"), "{wrong}");
+
+        self.run(&["uninstall", "ferrolb", "--wait"]).unwrap_or_else(|error| panic!("{error}"));
+        until("nothing but definitions is left", Duration::from_secs(60), || {
+            let global = "clusterroles,clusterrolebindings,validatingwebhookconfigurations";
+            let label = "app.kubernetes.io/instance=ferrolb";
+            let left = self.product.kubectl(&["get", global, "-l", label, "-o", "name"])
+                + &self.product.kubectl(&["-n", NAMESPACE, "get", "pods", "-o", "name"]);
+            if left.trim().is_empty() { Ok(()) } else { Err(left) }
+        });
+        let pools = self.product.items(&["-n", NAMESPACE, "ipaddresspools"]);
+        assert_eq!(pools.len(), 1, "users' pools stay");
+    }
+}
+
+#[test]
+fn helm_3_and_helm_4_install_upgrade_and_remove() {
+    let product = Product::ready();
+    let operator = product.get(&["-n", NAMESPACE, "deployment", OPERATOR]).unwrap();
+    let image = text(&operator["spec"]["template"]["spec"]["containers"][0]["image"]);
+    let manifests = product.lab.layout.dir.join("install").display().to_string();
+    product.kubectl(&["delete", "--timeout=60s", "-k", &manifests]);
+    product.kubectl(&["create", "namespace", NAMESPACE]);
+    product.kubectl(&["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=privileged"]);
+
+    for version in ["helm3", "helm4"] {
+        Helm::new(&product, version, &image).whole_life(version);
+    }
+
+    // The operator again, with the pools that stayed.
+    product.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &manifests]);
+    product.lab.wait_deployment(NAMESPACE, OPERATOR, &Progress::quiet(), Duration::from_secs(120)).unwrap();
+    product.apply_sample("metallb.yaml");
+    product.wait_available(Duration::from_secs(120));
+    product.wait_admitting();
+    until("the Service answers", Duration::from_secs(60), || product.curl());
+    let service = product.get(&["-n", "demo", "service", "hello-lb"]).unwrap();
+    assert_eq!(service["status"]["loadBalancer"]["ingress"][0]["ip"], ADDRESS);
+}
