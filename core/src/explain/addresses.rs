@@ -182,9 +182,9 @@ fn exhausted(cluster: &Cluster, service: &LoadBalancer, refusal: &Refusal) -> St
         Ok(Families::Single(family)) => vec![family],
         _ => vec![Family::V4, Family::V6],
     };
-    let has = |pool: &&Pool| wanted.iter().all(|family| pool.ranges_of(*family).next().is_some());
-    let admits = |pool: &&Pool| pool.admits(&service.key.namespace, &service.labels);
-    let find = |of: &dyn Fn(&&Pool) -> bool| config.pools().values().find(|pool| of(pool));
+    let has = |pool: &Pool| wanted.iter().all(|family| pool.ranges_of(*family).next().is_some());
+    let admits = |pool: &Pool| pool.admits(&service.key.namespace, &service.labels);
+    let find = |of: &dyn Fn(&Pool) -> bool| config.pools().values().find(|pool| of(pool));
     let (pool, field, remedy) = if let Some(pool) = find(&|it| has(it) && admits(it) && it.auto_assign) {
         (pool, ADDRESSES, "add addresses: all of them are used".to_owned())
     } else if let Some(pool) = find(&|it| has(it) && admits(it)) {
