@@ -11,6 +11,7 @@
 //! | [`announcer`] | when one link tells its neighbours about the addresses it owns |
 //! | [`answer`] | the outcome of a received frame: a [`Reply`](answer::Reply) or why it was [`Ignored`](answer::Ignored) |
 //! | [`bgp`] | messages, values and the session of BGP |
+//! | [`bfd`] | packets and the session of BFD: whether a router can still be reached |
 //! | [`decode`] | what a captured frame says, for recorders |
 //! | [`error`] | what is wrong with received bytes, and where |
 //!
@@ -24,11 +25,13 @@
 pub mod announcer;
 pub mod answer;
 pub mod arp;
+pub mod bfd;
 pub mod bgp;
 pub mod conflict;
 pub mod decode;
 pub mod error;
 pub mod ethernet;
+mod jitter;
 pub mod ndp;
 mod reader;
 #[cfg(test)]

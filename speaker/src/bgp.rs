@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! watch<Option<Peers>> ─ Bgp ─┬─ watch<Orders> ─> peer task (router-1) ─ Session ─ TCP
+//! watch<Reachable> (BFD) ─────┤
 //! leave() ────────────────────┘                   peer task (router-2) ─ …
 //! ```
 //!
@@ -10,6 +11,7 @@
 //! session sends what differs.
 
 mod dial;
+mod path;
 mod peer;
 mod settings;
 mod telling;
@@ -25,8 +27,10 @@ use ferrolb_runtime::event::EventQueue;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::bfd::Reachable;
 use crate::latest::publish;
 use crate::metrics::Metrics;
+use path::Path;
 use peer::{Orders, PeerTask};
 use settings::Blueprint;
 use telling::Telling;
@@ -56,6 +60,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// Where Events go.
     pub events: EventQueue,
+    /// What BFD says of the paths to peers.
+    pub reachable: watch::Receiver<Reachable>,
 }
 
 /// The running sessions.
@@ -165,7 +171,8 @@ impl Supervisor {
             };
             let telling = Telling::new(name, &desired.uid, &blueprint, &self.context);
             let (sender, receiver) = watch::channel(orders);
-            let task = PeerTask::new(&blueprint, receiver, telling);
+            let path = Path::new(name, self.context.reachable.clone());
+            let task = PeerTask::new(&blueprint, receiver, path, telling);
             let task = tokio::spawn(async move {
                 // Two sessions of one router with one address would be a collision.
                 if let Some(before) = before {
@@ -193,4 +200,4 @@ impl Running {
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -12,7 +12,6 @@
 
 mod link;
 mod ndp_socket;
-mod packet_socket;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

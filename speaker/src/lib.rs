@@ -4,7 +4,8 @@
 //! API server ─watch─> stores ─┐
 //! UDP ─> members ─────────────┼─> agent ─┬─ watch<OwnedAddresses> ─> layer2 ─ a task a link ─> ARP, NDP
 //! netlink ─> links ───────────┤          ├─ watch<Peers> ─> bgp ─ a task a peer ─> BGP
-//!            secrets ─────────┘          └─ watch<Report> ─> status ─> API server
+//!            secrets ─────────┘          │                └───> bfd ─ one thread ─> BFD; watch<Reachable> ─> bgp
+//!                                        └─ watch<Report> ─> status ─> API server
 //! ```
 //!
 //! Decisions are made elsewhere: what is announced by `ferrolb-core`, which frames are sent by
@@ -13,12 +14,14 @@
 
 pub mod agent;
 pub mod args;
+pub mod bfd;
 pub mod bgp;
 mod latest;
 pub mod layer2;
 pub mod links;
 pub mod members;
 pub mod metrics;
+mod packet_socket;
 mod run;
 pub mod secrets;
 pub mod status;

@@ -1,5 +1,7 @@
 //! Metrics of the speaker, under MetalLB's names. A series goes when what it counts is withdrawn.
 
+mod bfd;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +12,9 @@ use ferrolb_proto::conflict::Liveness;
 use prometheus::{
     Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
+
+pub use bfd::BfdMetrics;
+pub(crate) use bfd::BfdSeries;
 
 /// All of them.
 #[derive(Debug)]

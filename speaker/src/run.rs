@@ -17,11 +17,12 @@ use tokio::sync::watch;
 
 use crate::agent::{self, Agent};
 use crate::args::Args;
+use crate::bfd::{self, Bfd, Reachable};
 use crate::bgp::{self, Bgp};
 use crate::layer2::{Layer2, Standings};
 use crate::links::{self, EXCLUDE_FILE, Excluded, Links};
 use crate::members::{self, Membership};
-use crate::metrics::Metrics;
+use crate::metrics::{BfdMetrics, Metrics};
 use crate::secrets::Secrets;
 use crate::status::Writer;
 use crate::stores::{Stores, prune_pod};
@@ -46,15 +47,29 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let (see, standings) = watch::channel(Standings::default());
     let (peers, desired) = watch::channel(None);
     let (report, reported) = watch::channel(None);
+    let (reach, reachable) = watch::channel(Reachable::new());
 
     let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets);
+    let events = EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone());
+    let mut bfd = Bfd::start(
+        desired.clone(),
+        reach,
+        bfd::Context {
+            namespace: process.namespace.clone(),
+            node: args.node_name.clone(),
+            metrics: BfdMetrics::register(&process.metrics)?,
+            events: events.clone(),
+        },
+    )
+    .context("cannot start the thread of BFD")?;
     let bgp = Bgp::start(
         desired,
         bgp::Context {
             namespace: process.namespace.clone(),
             node: args.node_name.clone(),
             metrics: Arc::clone(&metrics),
-            events: EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone()),
+            events,
+            reachable,
         },
     );
     let membership = membership(&args, &process, links.clone(), &metrics).await?;
@@ -98,7 +113,12 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
             tracing::info!(op = "shutdown", "left the membership");
         }
     };
-    tokio::join!(layer2.hand_over(HAND_OVER), leave, bgp.leave(LEAVE));
+    // Before the connections close: a router that loses both at once would take it for a failure.
+    let leave_peers = async {
+        bfd.admin_down().await;
+        tokio::join!(bgp.leave(LEAVE), bfd.ended(LEAVE));
+    };
+    tokio::join!(layer2.hand_over(HAND_OVER), leave, leave_peers);
     Ok(())
 }
 

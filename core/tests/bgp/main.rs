@@ -13,7 +13,7 @@ use ferrolb_core::config::{Compiled, Diagnostic, Message, PeerProblem, Severity}
 fn findings(compiled: &Compiled) -> Vec<&Diagnostic> {
     let passing = |it: &&Diagnostic| {
         let Message::Peer { problem, .. } = &it.message else { return false };
-        matches!(problem, PeerProblem::BfdNotRun | PeerProblem::InterfaceNotUsed)
+        matches!(problem, PeerProblem::InterfaceNotUsed)
     };
     compiled.diagnostics.iter().filter(|it| !passing(it)).collect()
 }

@@ -55,7 +55,7 @@ fn a_peer_that_says_everything() {
         transmit_interval: Some(60),
         detect_multiplier: Some(5),
         echo_interval: Some(70),
-        echo_mode: Some(true),
+        echo_mode: Some(false),
         passive_mode: Some(true),
         minimum_ttl: Some(250),
     };
@@ -84,7 +84,7 @@ fn a_peer_that_says_everything() {
     let millis = [bfd.receive_interval, bfd.transmit_interval, bfd.echo_interval].map(|it| it.as_millis());
     assert_eq!(millis, [50, 60, 70]);
     assert_eq!((bfd.detect_multiplier, bfd.minimum_ttl), (5, Some(250)));
-    assert!(bfd.echo_mode && bfd.passive_mode);
+    assert!(!bfd.echo_mode && bfd.passive_mode);
 }
 
 #[test]
@@ -370,8 +370,16 @@ fn bfd_profiles() {
     let compiled = with_profile(Some(echo()), "1.2.3.4");
     assert_eq!(messages(&compiled), Vec::<String>::new());
     assert!(compiled.config.peers()["p"].bfd.as_ref().unwrap().echo_mode);
+    let mut far = bgp_peer("p", "1.2.3.4");
+    far.spec.bfd_profile = text("default");
+    far.spec.ebgp_multi_hop = Some(true);
+    let resources =
+        Resources::default().with_bgp_peers([far]).with_bfd_profiles([bfd_profile("default", echo())]);
+    assert!(!compile(&resources).config.peers()["p"].bfd.as_ref().unwrap().echo_mode);
     let compiled = with_profile(Some(echo()), "2001:db8::1");
-    let expected = ["BGPPeer \"p\": echoMode of BFDProfile \"default\" is not used, it exists for IPv4 only"];
+    let expected = [
+        "BGPPeer \"p\": echoMode of BFDProfile \"default\" is not used, it exists for IPv4 over one hop only",
+    ];
     assert_eq!(of_severity(&compiled, Severity::Doubtful), expected);
     assert!(!compiled.config.peers()["p"].bfd.as_ref().unwrap().echo_mode);
 }

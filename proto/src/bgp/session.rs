@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Connected · DialFailed · Received · Closed ─┐               ┌─> Dial · Write(bytes) · Close
+//! PathDown · PathUp (BFD) ────────────────────┤               │
 //! Desired(routes) · Flushed · Stop ───────────┼─> Session ────┤
 //! handle_timeout ─────────────────────────────┘  state+timers └─> Event(Up · Down · Failed · …)
 //!
@@ -30,8 +31,9 @@ use std::time::{Duration, Instant};
 
 use super::message::{self, Inbox, Message};
 use super::notification::{Code, Notification};
-use super::timers::{self, Jitter};
+use super::timers;
 use super::{AdjRibOut, NextHops, Prefix, Unsent};
+use crate::jitter::Jitter;
 pub use ended::Ended;
 use established::Established;
 pub use exchange::{Event, Input, Output};
@@ -80,6 +82,17 @@ impl Session {
                 self.announce(now, phase)
             }
             (phase, Input::Stop(farewell)) => self.stop(now, phase, farewell),
+            // Nothing of what was begun arrives.
+            (Phase::Connect { .. }, Input::PathDown(why)) => {
+                self.outputs.push_back(Output::Close);
+                self.fail(now, Ended::PathDown(why))
+            }
+            (
+                phase @ (Phase::OpenSent { .. } | Phase::OpenConfirm(_) | Phase::Established(_)),
+                Input::PathDown(why),
+            ) => self.refuse(now, phase, Ended::PathDown(why)),
+            // The pause was for a peer that could not be reached.
+            (Phase::Idle { until: Some(_) }, Input::PathUp) => Phase::Idle { until: Some(now) },
             (Phase::Connect { .. }, Input::Connected(next_hops)) => self.open(now, next_hops),
             (Phase::Connect { .. }, Input::DialFailed(why)) => self.fail(now, Ended::DialFailed(why)),
             // It opened although nobody waits for it any more.
@@ -106,12 +119,20 @@ impl Session {
                 }
                 phase
             }
-            // Of a connection that this side has closed, or a second one, which the driver never has.
-            (phase @ Phase::Idle { .. }, Input::DialFailed(_) | Input::Received(_) | Input::Closed(_))
-            | (phase @ Phase::Connect { .. }, Input::Received(_))
+            // Of a connection that this side has closed, or a second one, which the driver never has; and what
+            // BFD says of a path that nothing is on, or that works.
+            (
+                phase @ Phase::Idle { .. },
+                Input::DialFailed(_)
+                | Input::Received(_)
+                | Input::Closed(_)
+                | Input::PathDown(_)
+                | Input::PathUp,
+            )
+            | (phase @ Phase::Connect { .. }, Input::Received(_) | Input::PathUp)
             | (
                 phase @ (Phase::OpenSent { .. } | Phase::OpenConfirm(_) | Phase::Established(_)),
-                Input::DialFailed(_) | Input::Connected(_),
+                Input::DialFailed(_) | Input::Connected(_) | Input::PathUp,
             ) => phase,
         };
     }

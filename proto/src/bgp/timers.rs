@@ -1,4 +1,4 @@
-//! Times of a session: what was agreed in the OPENs, how long to wait before the next try, and jitter.
+//! Times of a session: what was agreed in the OPENs, how long to wait before the next try.
 
 use std::time::Duration;
 
@@ -47,25 +47,6 @@ pub(super) fn retry(failures: u32, longest: Duration) -> Duration {
     doubled.min(longest)
 }
 
-/// Shortens times by up to a quarter (RFC 4271 §10), so that the sessions of many nodes do not move in
-/// step. A sequence of numbers that its seed determines (splitmix64).
-#[derive(Debug, Clone)]
-pub(super) struct Jitter(u64);
-
-impl Jitter {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(super) fn apply(&mut self, time: Duration) -> Duration {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let permille = u32::try_from((mixed >> 32) % 251).unwrap_or_default();
-        time - time * permille / 1000
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,17 +76,5 @@ mod tests {
         let pauses: Vec<u64> = (0..7).map(|it| retry(it, Duration::from_secs(30)).as_secs()).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
         assert_eq!(retry(u32::MAX, Duration::from_secs(5)), Duration::from_secs(5));
-    }
-
-    #[test]
-    fn jitter_takes_up_to_a_quarter_and_comes_from_the_seed() {
-        let times = |seed| {
-            let mut jitter = Jitter::new(seed);
-            (0..1000).map(|_| jitter.apply(Duration::from_secs(100)).as_millis()).collect::<Vec<_>>()
-        };
-        let (a, b) = (times(1), times(2));
-        assert!(a.iter().all(|it| (75_000..=100_000).contains(it)));
-        assert!(a.iter().max() > Some(&99_000) && a.iter().min() < Some(&76_000));
-        assert!(a == times(1) && a != b);
     }
 }

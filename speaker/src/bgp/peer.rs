@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::dial::{DialError, dial};
+use super::path::Path;
 use super::settings::{Blueprint, Dial};
 use super::telling::Telling;
 
@@ -38,6 +39,7 @@ pub(super) struct PeerTask {
     dial: Dial,
     session: Session,
     orders: watch::Receiver<Orders>,
+    path: Path,
     telling: Telling,
     wire: Wire,
     /// What is to be written; new routes are looked at only when all of it is out.
@@ -63,13 +65,19 @@ enum Reported {
 }
 
 impl PeerTask {
-    pub(super) fn new(blueprint: &Blueprint, orders: watch::Receiver<Orders>, telling: Telling) -> Self {
+    pub(super) fn new(
+        blueprint: &Blueprint,
+        orders: watch::Receiver<Orders>,
+        path: Path,
+        telling: Telling,
+    ) -> Self {
         let longest_retry = orders.borrow().longest_retry;
         let session = Session::new(Instant::now(), blueprint.settings.clone(), longest_retry, rand::random());
         Self {
             dial: blueprint.dial.clone(),
             session,
             orders,
+            path,
             telling,
             wire: Wire::Closed,
             outbox: Vec::new(),
@@ -92,6 +100,7 @@ impl PeerTask {
                 () = sleep_until(self.session.next_timeout()) => {
                     self.session.handle_timeout(Instant::now());
                 }
+                news = self.path.news() => self.session.handle_input(Instant::now(), news),
                 changed = self.orders.changed() => {
                     self.ordered = true;
                     if changed.is_err() {

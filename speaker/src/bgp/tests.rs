@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 
 use ferrolb_core::config::{Neighbor, Password, RemoteAs};
+use ferrolb_proto::bfd::session::Down;
 use ferrolb_proto::bgp::{Asn, PathAttributes, Prefix};
 use prometheus::{Registry, TextEncoder};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -13,12 +14,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::bfd::Reachability;
 use crate::sys;
 use crate::testing::api::Api as Server;
 use crate::testing::{PATIENCE, in_own_network, until};
 
 /// A peer of AS 64513 seen from AS 64512.
-pub(super) fn peer(address: SocketAddr) -> Peer {
+pub(crate) fn peer(address: SocketAddr) -> Peer {
     Peer {
         name: "router".to_owned(),
         my_asn: Asn(64512),
@@ -51,6 +53,8 @@ struct Bench {
     server: Server,
     registry: Registry,
     desired: watch::Sender<Option<Peers>>,
+    /// What BFD says.
+    reach: watch::Sender<Reachable>,
     bgp: Bgp,
     router: TcpListener,
 }
@@ -64,13 +68,15 @@ impl Bench {
         let (server, client) = Server::serve().await;
         let registry = Registry::new();
         let (desired, receiver) = watch::channel(None);
+        let (reach, reachable) = watch::channel(Reachable::new());
         let context = Context {
             namespace: "metallb-system".to_owned(),
             node: "node-1".to_owned(),
             metrics: Arc::new(Metrics::register(&registry).unwrap()),
             events: EventQueue::start(client, "metallb-speaker", "node-1"),
+            reachable,
         };
-        Self { server, registry, desired, bgp: Bgp::start(receiver, context), router }
+        Self { server, registry, reach, desired, bgp: Bgp::start(receiver, context), router }
     }
 
     fn peer(&self) -> Peer {
@@ -226,6 +232,26 @@ async fn a_router_of_another_as_is_refused_by_name() {
     assert_eq!(router.read().await, Some((3, vec![2, 2])), "OPEN Message Error: Bad Peer AS");
     let message = bench.event("SessionFailed").await;
     assert!(message.contains("unexpected peer ASN 64999, want 64513"), "{message}");
+}
+
+#[tokio::test]
+async fn bfd_ends_the_session_at_once_and_brings_it_back() {
+    let bench = Bench::new().await;
+    let path = |up, failures| {
+        let last = Some(Down::Expired(Duration::from_millis(150)));
+        bench.reach.send_replace([("router".to_owned(), Reachability { up, failures, last })].into());
+    };
+    path(true, 0);
+    bench.want(bench.peer(), routes([100]));
+    let mut router = bench.accept().await;
+    router.establish().await;
+    path(false, 1);
+    assert_eq!(router.read().await, Some((3, vec![6, 10])), "Cease: BFD Down");
+    drop(router);
+    let told = bench.event("SessionDown").await;
+    assert!(told.contains("BFD session down: nothing was heard for 150 ms"), "{told}");
+    path(true, 1);
+    bench.accept().await.establish().await;
 }
 
 #[tokio::test]

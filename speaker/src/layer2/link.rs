@@ -14,8 +14,8 @@ use tokio::sync::watch;
 
 use super::Standings;
 use super::ndp_socket::NdpSocket;
-use super::packet_socket::{BUFFER, PacketSocket};
 use crate::metrics::Metrics;
+use crate::packet_socket::{BUFFER, PacketSocket};
 
 /// What a link is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

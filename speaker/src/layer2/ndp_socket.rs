@@ -13,7 +13,7 @@ use ferrolb_proto::ethernet::EtherType;
 use ferrolb_proto::ndp::solicited_node;
 use socket2::{Domain, Socket, Type};
 
-use super::packet_socket::{PacketSocket, filter};
+use crate::packet_socket::{PacketSocket, filter};
 
 /// Offsets in a frame.
 const NEXT_HEADER: u32 = 14 + 6;

@@ -8,7 +8,7 @@ use ferrolb_proto::arp::{ArpPacket, Operation};
 use ferrolb_proto::decode::{Decoded, decode};
 use ferrolb_proto::ethernet::MacAddr;
 
-use super::packet_socket::{BUFFER, PacketSocket};
+use crate::packet_socket::{BUFFER, PacketSocket};
 
 /// Asks by ARP, from one interface.
 pub(crate) struct Asker {

@@ -15,9 +15,9 @@ use nix::unistd::gettid;
 use prometheus::Registry;
 
 use super::ndp_socket::NdpSocket;
-use super::packet_socket::{BUFFER, PacketSocket};
 use super::*;
 use crate::links::{self, Excluded};
+use crate::packet_socket::{BUFFER, PacketSocket};
 use crate::testing::{PATIENCE, in_own_network, ip, until};
 
 const LAN: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 0x0a]);

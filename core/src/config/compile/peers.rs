@@ -55,7 +55,7 @@ impl Compiling<'_> {
             let bfd =
                 bfd.and_then(|profile| self.bfd_profile(profile, peer.as_ref(), profiles, &mut findings));
             let password = self.password(object, &mut findings);
-            findings.extend(not_yet(peer, &references.bfd_profile));
+            findings.extend(not_yet(peer));
             let reference = ObjectRef::new(Kind::BgpPeer, name);
             let message = |problem| Message::Peer { peer: name.clone(), problem };
             let left_out = self.report(&reference, &concern, findings, message);
@@ -127,11 +127,13 @@ impl Compiling<'_> {
             findings.push((path, problem));
             return None;
         };
-        let ipv4 = peer.is_none_or(|peer| matches!(peer.neighbor, Neighbor::Address(IpAddr::V4(_))));
-        if profile.echo_mode && !ipv4 {
+        let returns = peer.is_none_or(|peer| {
+            matches!(peer.neighbor, Neighbor::Address(IpAddr::V4(_))) && !peer.ebgp_multi_hop
+        });
+        if profile.echo_mode && !returns {
             findings.push((path, PeerProblem::EchoNotUsed(name.to_owned())));
         }
-        Some(BfdProfile { echo_mode: profile.echo_mode && ipv4, ..profile.clone() })
+        Some(BfdProfile { echo_mode: profile.echo_mode && returns, ..profile.clone() })
     }
 
     /// The password that the peer's Secret holds, where Secrets are read.
@@ -158,11 +160,10 @@ impl Compiling<'_> {
 }
 
 /// What the speakers do not do yet.
-fn not_yet(peer: &Option<Peer>, bfd_profile: &Option<String>) -> Findings {
+fn not_yet(peer: &Option<Peer>) -> Findings {
     let by_interface = peer.as_ref().is_some_and(|it| matches!(it.neighbor, Neighbor::Interface(_)));
     let interface = ("spec.interface".to_owned(), PeerProblem::InterfaceNotUsed);
-    let bfd = ("spec.bfdProfile".to_owned(), PeerProblem::BfdNotRun);
-    [by_interface.then_some(interface), bfd_profile.is_some().then_some(bfd)].into_iter().flatten().collect()
+    by_interface.then_some(interface).into_iter().collect()
 }
 
 /// Files may have the text itself.

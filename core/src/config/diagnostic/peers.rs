@@ -108,7 +108,7 @@ pub enum PeerProblem {
     BfdProfileMissing(String),
     /// A BFDProfile that is wrong itself.
     BfdProfileInvalid(String),
-    /// Echo packets are for IPv4 only.
+    /// Echo packets are for IPv4 over one hop only.
     EchoNotUsed(String),
     /// Another peer is the same router for some nodes.
     Duplicate {
@@ -119,8 +119,6 @@ pub enum PeerProblem {
     },
     /// `disableMP`
     DisableMp,
-    /// BFD is not run yet.
-    BfdNotRun,
     /// Routers are not found by interface yet.
     InterfaceNotUsed,
 }
@@ -133,11 +131,9 @@ impl Problem for PeerProblem {
         match self {
             Self::SecretMissing { .. } | Self::BfdProfileMissing(_) | Self::NoNode => Severity::Unresolved,
             Self::DisableMp => Severity::Deprecated,
-            Self::LinkLocal(_)
-            | Self::HoldTimeIsNone(_)
-            | Self::EchoNotUsed(_)
-            | Self::BfdNotRun
-            | Self::InterfaceNotUsed => Severity::Doubtful,
+            Self::LinkLocal(_) | Self::HoldTimeIsNone(_) | Self::EchoNotUsed(_) | Self::InterfaceNotUsed => {
+                Severity::Doubtful
+            }
             _ => Severity::Invalid,
         }
     }
@@ -180,7 +176,7 @@ impl Problem for PeerProblem {
             Self::EchoNotUsed(profile) => {
                 return write!(
                     f,
-                    "{of}: echoMode of BFDProfile {} is not used, it exists for IPv4 only",
+                    "{of}: echoMode of BFDProfile {} is not used, it exists for IPv4 over one hop only",
                     Quoted(profile)
                 );
             }
@@ -188,9 +184,6 @@ impl Problem for PeerProblem {
                 return f.write_str(
                     "disable mp is deprecated and has no effect since it's the default behavior now",
                 );
-            }
-            Self::BfdNotRun => {
-                return write!(f, "{of}: this version runs no BFD yet, the session goes without");
             }
             Self::InterfaceNotUsed => {
                 return write!(f, "{of}: this version opens no session by interface yet");
@@ -257,7 +250,6 @@ impl Problem for PeerProblem {
                 Quoted(earlier)
             ),
             Self::DisableMp => "remove disableMP".into(),
-            Self::BfdNotRun => "choose a short holdTime meanwhile".into(),
             Self::InterfaceNotUsed => "set peerAddress meanwhile".into(),
         }
     }

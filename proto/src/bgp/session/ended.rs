@@ -53,6 +53,9 @@ pub enum Ended {
     /// RFC 9687: the peer reads nothing.
     #[error("send hold timer expired: the peer reads nothing of what is sent")]
     SendHoldTimerExpired,
+    /// RFC 5882 §4: BFD says that the peer cannot be reached.
+    #[error("BFD session down: {0}")]
+    PathDown(String),
     /// It was to end.
     #[error("stopped")]
     Stopped,
@@ -79,6 +82,7 @@ impl Ended {
             Self::WrongAsn { .. } => Code::BAD_PEER_AS,
             Self::SameIdentifier => Code::BAD_BGP_IDENTIFIER,
             Self::HoldTimerExpired(_) => Code::HOLD_TIMER_EXPIRED,
+            Self::PathDown(_) => Code::BFD_DOWN,
             // Who reads nothing would not read this either.
             Self::SendHoldTimerExpired => return None,
             Self::DialFailed(_)

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::phase::Connection;
 use super::{Ended, Negotiated};
-use crate::bgp::timers::Jitter;
 use crate::bgp::{AdjRibOut, Prefix, Unsent};
+use crate::jitter::Jitter;
 
 #[derive(Debug)]
 pub(super) struct Established {

@@ -23,6 +23,10 @@ pub enum Input<'a> {
     Flushed,
     /// The routes that the peer is to have, all of them.
     Desired(&'a Arc<AdjRibOut>),
+    /// BFD: packets do not go both ways any more; why, in words.
+    PathDown(String),
+    /// BFD: they do now.
+    PathUp,
     /// The session is to end for good, with this said to the peer, or without a word: a graceful
     /// restart is meant, and the peer is to keep the routes (RFC 4724 §4).
     Stop(Option<Notification>),

@@ -21,6 +21,8 @@ fn happen(session: &mut Session, now: Instant, event: &str) {
         "connected" => Input::Connected(next_hops(1)),
         "dial failed" => Input::DialFailed("connection refused".to_owned()),
         "closed" => Input::Closed("reset".to_owned()),
+        "path down" => Input::PathDown("silence".to_owned()),
+        "path up" => Input::PathUp,
         "stop" => Input::Stop(Some(Notification::shutdown(""))),
         "time" => return session.handle_timeout(now + 3600 * SECOND),
         _ => Input::Received(&bytes),
@@ -33,7 +35,7 @@ fn every_state_answers_every_event() {
     use State::{Connect, Established, Idle, OpenConfirm, OpenSent};
     let states = [Idle, Connect, OpenSent, OpenConfirm, Established];
     // What each state says, and the state after; `-`: nothing and the same one.
-    let table: [(&str, [(&str, State); 5]); 13] = [
+    let table: [(&str, [(&str, State); 5]); 15] = [
         (
             "time",
             [
@@ -124,6 +126,17 @@ fn every_state_answers_every_event() {
                 ("NOTIFICATION 1/1 close down", Idle),
             ],
         ),
+        (
+            "path down",
+            [
+                ("", Idle),
+                ("close failed", Idle),
+                ("NOTIFICATION 6/10 close failed", Idle),
+                ("NOTIFICATION 6/10 close failed", Idle),
+                ("NOTIFICATION 6/10 close down", Idle),
+            ],
+        ),
+        ("path up", [("", Idle), ("", Connect), ("", OpenSent), ("", OpenConfirm), ("", Established)]),
         (
             "stop",
             [
