@@ -191,22 +191,25 @@ impl Writing {
         let failed = |source| PassError::Write { what: what(), source };
         let manager = field_manager::CONFIG_RECONCILER;
         let mut current = existing.cloned();
-        let conflicts = status::conflicts_annotation(&report.conflicts);
+        let conflicts = status::conflicts_annotation(&report.conflicts).unwrap_or_default();
+        let told = current.as_ref().and_then(|it| it.annotations().get(annotation::ADDRESS_CONFLICTS));
+        let (is_told, was_told) = (told.map_or("", String::as_str) == conflicts, told.is_some());
         let has_metadata = current.as_ref().is_some_and(|state| {
             diff::is_owned_by(&state.metadata, owner)
-                && state.annotations().get(annotation::ADDRESS_CONFLICTS) == conflicts.as_ref()
+                && is_told
                 && labels.iter().all(|(key, value)| state.labels().get(*key).is_some_and(|it| it == value))
         });
         let types = kube::core::TypeMeta::resource::<ConfigurationState>();
         if !has_metadata {
             let labels: BTreeMap<&str, &str> = labels.into();
-            let object = json!({
+            let mut object = json!({
                 "apiVersion": types.api_version, "kind": types.kind,
-                "metadata": {
-                    "name": name, "labels": labels, "ownerReferences": [owner],
-                    "annotations": conflicts.map(|list| BTreeMap::from([(annotation::ADDRESS_CONFLICTS, list)])),
-                },
+                "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
             });
+            // Once there were conflicts, their end is told by an empty list.
+            if was_told || !conflicts.is_empty() {
+                object["metadata"]["annotations"] = json!({ annotation::ADDRESS_CONFLICTS: conflicts });
+            }
             let written = write::apply(&self.states, manager, name, &object).await.map_err(failed)?;
             let written = Arc::new(written);
             self.assumed_states.wrote(current.as_deref(), Arc::clone(&written));
