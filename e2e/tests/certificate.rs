@@ -1,6 +1,8 @@
 //! The webhook's certificate: lost or spoilt it comes back, another authority may take its place, and no change
 //! of the configuration is refused meanwhile. FERROLB_ROTATION_SECONDS says how long authorities are changed.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

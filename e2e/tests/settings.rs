@@ -67,7 +67,10 @@ fn speakers_are_replaced_one_by_one_while_the_service_answers() {
     product.wait_pods_ready();
     let (before, _) = speakers(&product);
     let replace = |value: &str| {
-        set(&product, &format!(r#"{{"speakerConfig": {{"annotations": {{"example.com/turn": "{value}"}}}}}}"#));
+        set(
+            &product,
+            &format!(r#"{{"speakerConfig": {{"annotations": {{"example.com/turn": "{value}"}}}}}}"#),
+        );
     };
     let begin = Instant::now();
     replace("one");
