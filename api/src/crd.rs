@@ -8,6 +8,7 @@ mod tidy;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
+use crate::v1alpha1::{AddressReservation, AddressReservationSpec, AddressReservationStatus};
 use crate::v1beta1::{
     self, BFDProfile, BFDProfileSpec, BFDProfileStatus, BGPAdvertisement, BGPAdvertisementSpec,
     BGPAdvertisementStatus, Community, CommunitySpec, CommunityStatus, ConfigurationState,
@@ -20,7 +21,8 @@ use crate::v1beta2;
 use kind::{Kind, Required};
 
 /// Names of all CRDs, in the order in which they are applied.
-pub const CRDS_IN_APPLY_ORDER: [&str; 10] = [
+pub const CRDS_IN_APPLY_ORDER: [&str; 11] = [
+    "addressreservations.ferrolb.io",
     "bfdprofiles.metallb.io",
     "bgpadvertisements.metallb.io",
     "bgppeers.metallb.io",
@@ -36,6 +38,7 @@ pub const CRDS_IN_APPLY_ORDER: [&str; 10] = [
 /// All CRDs of the product, in apply order.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     [
+        address_reservation(),
         bfd_profile(),
         bgp_advertisement(),
         bgp_peer(),
@@ -49,6 +52,22 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     ]
     .map(Kind::definition)
     .into()
+}
+
+fn address_reservation() -> Kind {
+    Kind::of::<AddressReservation>(
+        "Keeps addresses of pools for a Service, a namespace or nobody, and limits how many addresses a namespace may have.",
+    )
+    .spec::<AddressReservationSpec>(Required::Yes)
+    .spec_rule(
+        "!has(self.service) || !has(self.namespace)",
+        "addresses are for a Service or for a namespace: give service or namespace, not both",
+    )
+    .status::<AddressReservationStatus>()
+    .column("Addresses", "string", ".spec.addresses")
+    .column("Namespace", "string", ".spec.namespace")
+    .column("Service", "string", ".spec.service.name")
+    .wide_column("Service Namespace", "string", ".spec.service.namespace")
 }
 
 fn bfd_profile() -> Kind {

@@ -3,6 +3,8 @@
 
 /// API group of the custom resources.
 pub const GROUP: &str = "metallb.io";
+/// API group of the resources that MetalLB does not have.
+pub const ADDED_GROUP: &str = "ferrolb.io";
 /// Namespace of the product unless it is told otherwise.
 pub const DEFAULT_NAMESPACE: &str = "metallb-system";
 
@@ -21,6 +23,9 @@ pub mod annotation {
     pub const ALLOCATED_FROM_POOL: &str = "metallb.io/ip-allocated-from-pool";
     /// Written by the controller: which addresses it gave, and in which term of its Lease.
     pub const ALLOCATION: &str = "ferrolb.io/allocation";
+    /// On a speaker's ConfigurationState: addresses that hosts have which are no speakers, as the links of its
+    /// node see it, separated by commas.
+    pub const ADDRESS_CONFLICTS: &str = "ferrolb.io/address-conflicts";
     /// Prefix of the annotations in use.
     pub const PREFIX: &str = "metallb.io/";
     /// Prefix of the annotations that MetalLB deprecated; still read where the new key is absent.

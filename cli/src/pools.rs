@@ -27,7 +27,8 @@ pub(crate) fn summary(config: &Config, services: &LoadBalancers) -> String {
     ];
     for (name, pool) in config.pools() {
         let status = counters.get(name).copied().unwrap_or_default();
-        let largest = usage(pool, services).iter().flat_map(RangeUsage::free).max().unwrap_or(0);
+        let largest =
+            usage(pool, config.reservations(), services).iter().flat_map(RangeUsage::free).max().unwrap_or(0);
         rows.push([
             name.clone(),
             status.assigned().to_string(),
@@ -46,10 +47,10 @@ pub(crate) fn summary(config: &Config, services: &LoadBalancers) -> String {
 }
 
 /// The addresses of a pool, by range.
-pub(crate) fn detail(pool: &Pool, services: &LoadBalancers, page: Page) -> String {
+pub(crate) fn detail(config: &Config, pool: &Pool, services: &LoadBalancers, page: Page) -> String {
     let mut text = String::new();
     let mut left = page.limit;
-    for range in usage(pool, services) {
+    for range in usage(pool, config.reservations(), services) {
         let (free, largest) = (range.free().fold(0, u128::saturating_add), range.free().max().unwrap_or(0));
         let runs = range.free().count();
         let title = format!("{}-{}", range.range.first(), range.range.last());
@@ -76,6 +77,9 @@ pub(crate) fn detail(pool: &Pool, services: &LoadBalancers, page: Page) -> Strin
                 }
                 State::Free => format!("free ({})", run.len()),
                 State::KeptBack => "kept back (avoidBuggyIPs)".to_owned(),
+                State::Reserved { holder, reservation } => {
+                    format!("reserved for {holder} ({}, AddressReservation {reservation})", run.len())
+                }
             };
             let _ = writeln!(text, "  {addresses:<40} {state}");
         }
@@ -91,7 +95,7 @@ pub(crate) fn answer(config: &Config, mut services: LoadBalancers, service: Load
     let Some(outcome) = allocation.outcomes.remove(&key) else { return String::new() };
     let given = outcome.assignment.map(|it| {
         let addresses: Vec<String> = it.addresses.iter().map(ToString::to_string).collect();
-        format!("{key} would have {} from pool {}\n", addresses.join(" and "), it.pool)
+        format!("{key} would have {} from pool {}\n", addresses.join(" and "), it.pools.join(" and "))
     });
     let refused = outcome.refusal.map(|it| format!("{}: {it}\n", it.reason()));
     match (given, refused) {
@@ -140,6 +144,7 @@ wrong                                                  left out for an error
         let config = config();
         let page = |from: Option<&str>, limit| {
             detail(
+                &config,
                 &config.pools()["default"],
                 &services(),
                 Page { from: from.map(|it| it.parse().unwrap()), limit },

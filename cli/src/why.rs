@@ -38,10 +38,12 @@ pub(crate) fn headline(chain: &Chain) -> String {
 pub(crate) fn text(chain: &Chain) -> String {
     let mut text = headline(chain) + "\n\n";
     let addresses: Vec<String> = chain.addresses.iter().map(ToString::to_string).collect();
-    let address = match (addresses.is_empty(), &chain.pool) {
+    let address = match (addresses.is_empty(), chain.pools.is_empty()) {
         (true, _) => "none".to_owned(),
-        (false, Some(pool)) => format!("{} from IPAddressPool {pool}", addresses.join(" and ")),
-        (false, None) => format!("{}, of no pool", addresses.join(" and ")),
+        (false, false) => {
+            format!("{} from IPAddressPool {}", addresses.join(" and "), chain.pools.join(" and "))
+        }
+        (false, true) => format!("{}, of no pool", addresses.join(" and ")),
     };
     let mut rows = vec![["Service".to_owned(), chain.service.to_string()], ["Address".to_owned(), address]];
     rows.extend(
@@ -52,7 +54,7 @@ pub(crate) fn text(chain: &Chain) -> String {
     );
     let advertisements: Vec<String> =
         chain.advertisements.iter().map(|it| format!("{} {}", it.kind, it.name)).collect();
-    if chain.pool.is_some() {
+    if !chain.pools.is_empty() {
         let list = if advertisements.is_empty() { "none".to_owned() } else { advertisements.join(", ") };
         rows.push(["Advertised".to_owned(), list]);
     }
@@ -107,7 +109,7 @@ pub(crate) fn json(chain: &Chain) -> Value {
         "headline": headline(chain),
         "first": first,
         "addresses": chain.addresses,
-        "pool": chain.pool,
+        "pools": chain.pools,
         "refusal": chain.refusal.as_ref().map(|(reason, message)| json!({"reason": reason, "message": message})),
         "advertisements": chain.advertisements.iter()
             .map(|it| json!({"kind": it.kind.to_string(), "name": it.name}))

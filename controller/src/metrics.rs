@@ -104,8 +104,8 @@ impl Metrics {
         let mut services: BTreeMap<&str, i64> = BTreeMap::new();
         let mut refused: BTreeMap<&str, i64> = BTreeMap::new();
         for outcome in allocation.outcomes.values() {
-            if let Some(assignment) = &outcome.assignment {
-                *services.entry(&assignment.pool).or_default() += 1;
+            for pool in outcome.assignment.iter().flat_map(|it| &it.pools) {
+                *services.entry(pool).or_default() += 1;
             }
             if let Some(refusal) = &outcome.refusal {
                 *refused.entry(refusal.reason()).or_default() += 1;

@@ -29,7 +29,7 @@ use crate::view::View;
 use crate::writer::{self, Answer};
 
 /// Status writes under way at a time.
-const CONCURRENT_WRITES: usize = 16;
+const CONCURRENT_WRITES: usize = 32;
 /// Status writes of one pass. With more to be done, another pass goes first: so what changes meanwhile
 /// need not wait for all of them.
 const BATCH: usize = 512;
@@ -51,7 +51,9 @@ impl Controller {
                 None => tell(&mut self.reporter, view, allocation, key),
             }
         }
-        let mut next = (writes.len() > BATCH).then_some(Duration::ZERO);
+        let more = writes.len() > BATCH;
+        let mut next = more.then_some(Duration::ZERO);
+        self.reporter.set_busy(!writes.is_empty());
         let batch: Vec<_> = writes
             .iter()
             .filter_map(|(key, write)| {
@@ -107,6 +109,7 @@ impl Controller {
                 }
             }
         }
+        self.reporter.set_busy(more);
         next
     }
 

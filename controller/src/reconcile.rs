@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ferrolb_api::v1alpha1::AddressReservation;
 use ferrolb_api::v1beta1::{
     BFDProfile, BGPAdvertisement, Community, ConfigurationState, IPAddressPool, L2Advertisement,
 };
@@ -31,6 +32,7 @@ use crate::metrics::Metrics;
 use crate::pool_status::Written;
 use crate::reporter::Reporter;
 use crate::rivals::{Rivals, last_writer};
+use crate::states::conflicts;
 use crate::view::View;
 use crate::writer::Limits;
 
@@ -43,6 +45,7 @@ const NAMED_RIVALS: usize = 16;
 pub(crate) struct Stores {
     pub(crate) services: Store<Service>,
     pub(crate) pools: Store<IPAddressPool>,
+    pub(crate) reservations: Store<AddressReservation>,
     pub(crate) l2_advertisements: Store<L2Advertisement>,
     pub(crate) bgp_advertisements: Store<BGPAdvertisement>,
     pub(crate) bgp_peers: Store<BGPPeer>,
@@ -157,6 +160,7 @@ impl Controller {
         lead.assumed.catch_up(|key| view.seen(key));
         let compiled = self.compile();
         self.note_rivals(lead, view).await;
+        lead.assumed.held_mut().set_conflicts(conflicts(&self.stores.states.list()));
         let allocation = allocate(&compiled.config, &view.handled, lead.assumed.held());
         lead.assumed.held_mut().accept(&allocation);
         self.show(&compiled, &allocation);
@@ -244,6 +248,7 @@ impl Controller {
     fn resources(&self) -> Resources {
         Resources::default()
             .with_pools(self.stores.pools.list())
+            .with_reservations(self.stores.reservations.list())
             .with_l2_advertisements(self.stores.l2_advertisements.list())
             .with_bgp_advertisements(self.stores.bgp_advertisements.list())
             .with_bgp_peers(self.stores.bgp_peers.list())

@@ -38,6 +38,11 @@ impl Reporter {
         }
     }
 
+    /// Whether statuses are being written: Events about them have time.
+    pub(crate) fn set_busy(&self, busy: bool) {
+        self.queue.set_busy(busy);
+    }
+
     /// Forgets Services that are gone.
     pub(crate) fn retain(&mut self, exists: impl Fn(&ServiceKey) -> bool) {
         self.told.retain(|key, _| exists(key));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ferrolb_api::well_known::object;
-use ferrolb_core::node;
+use ferrolb_core::{node, service};
 use ferrolb_runtime::Process;
 use ferrolb_runtime::lease::{Lease, Timing};
 use ferrolb_runtime::shutdown::Shutdown;
@@ -48,8 +48,9 @@ async fn run_with(args: Args, process: Process, times: Times) -> anyhow::Result<
     let Process { client, namespace, readiness, shutdown, .. } = process.clone();
     let watches = process.watches();
     let stores = Stores {
-        services: watches.add(Api::all(client.clone())),
+        services: watches.add_pruned(Api::all(client.clone()), watcher::Config::default(), service::prune),
         pools: watches.add(Api::namespaced(client.clone(), &namespace)),
+        reservations: watches.add(Api::namespaced(client.clone(), &namespace)),
         l2_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
         bgp_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),
         bgp_peers: watches.add(Api::namespaced(client.clone(), &namespace)),

@@ -1,11 +1,14 @@
-//! ConfigurationStates of speakers whose node is gone. Mostly they go with the pod that owns them; one that
+//! What the controller has to do with the ConfigurationStates of speakers: it heeds the conflicts that they
+//! tell of, and deletes those of speakers whose node is gone. Mostly they go with the pod that owns them; one that
 //! outlives it (its owner was never there, or the object was restored from a backup) would speak for ever of
 //! a configuration that nobody runs. The controller deletes it: it is the one process that knows all nodes.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ferrolb_api::v1beta1::ConfigurationState;
-use ferrolb_api::well_known::{component, label};
+use ferrolb_api::well_known::{annotation, component, label};
 use ferrolb_core::config::Diagnostic;
 use ferrolb_core::status;
 use kube::ResourceExt;
@@ -28,9 +31,29 @@ pub(crate) fn stale(
     states.into_iter().filter(is_stale).collect()
 }
 
+/// Addresses that hosts have which are no speakers, by the word of any speaker.
+pub(crate) fn conflicts(states: &[Arc<ConfigurationState>]) -> BTreeSet<IpAddr> {
+    let told = states.iter().filter_map(|state| state.annotations().get(annotation::ADDRESS_CONFLICTS));
+    told.flat_map(|told| status::read_conflicts(told)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_speaker_is_heard_about_strangers() {
+        let state = |told: Option<&str>| {
+            let mut state = ConfigurationState::default();
+            let told = told.map(|it| ("ferrolb.io/address-conflicts".to_owned(), it.to_owned()));
+            state.metadata.annotations = told.map(|it| [it].into());
+            Arc::new(state)
+        };
+        let states =
+            [state(None), state(Some("10.0.0.1,fd00::1")), state(Some("x,10.0.0.2")), state(Some(""))];
+        let texts: Vec<String> = conflicts(&states).iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["10.0.0.1", "10.0.0.2", "fd00::1"]);
+    }
 
     #[test]
     fn only_what_speakers_of_gone_nodes_wrote() {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use ferrolb_api::well_known::{annotation, field_manager, service_condition};
-use ferrolb_core::allocator::StatusWrite;
+use ferrolb_core::allocator::{Assignment, StatusWrite};
 use ferrolb_core::service::{Grant, LoadBalancer};
 use ferrolb_runtime::lease::Held as LeaseHeld;
 use ferrolb_runtime::write::{self, WriteError};
@@ -70,7 +70,7 @@ fn patch(
     now: Timestamp,
 ) -> Value {
     let assignment = wanted.assignment.as_ref();
-    let mut annotations = json!({ annotation::ALLOCATED_FROM_POOL: assignment.map(|it| &it.pool) });
+    let mut annotations = json!({ annotation::ALLOCATED_FROM_POOL: assignment.map(Assignment::record) });
     match assignment {
         None => annotations[annotation::ALLOCATION] = Value::Null,
         Some(assignment) if wanted.gives(decided) => {
@@ -126,7 +126,6 @@ fn condition(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrolb_core::allocator::Assignment;
     use ferrolb_core::service::AddressAssigned;
     use ferrolb_core::testing::{ServiceBuilder, service};
 
@@ -134,7 +133,7 @@ mod tests {
         let addresses = vec!["192.168.10.200".parse().unwrap()];
         StatusWrite {
             uid: "u".into(),
-            assignment: Some(Assignment { addresses, pool: "default".into() }),
+            assignment: Some(Assignment { addresses, pools: vec!["default".into()] }),
             condition,
         }
     }

@@ -14,6 +14,7 @@ mod metallb;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ferrolb_api::v1alpha1::AddressReservation;
 use ferrolb_api::v1beta1::{
     BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement, MetalLB,
 };
@@ -28,6 +29,8 @@ use crate::resources::Resources;
 pub enum Candidate {
     /// A pool.
     IpAddressPool(Arc<IPAddressPool>),
+    /// A reservation.
+    AddressReservation(Arc<AddressReservation>),
     /// An L2 advertisement.
     L2Advertisement(Arc<L2Advertisement>),
     /// A BGP advertisement.
@@ -178,6 +181,7 @@ impl Candidate {
     fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::IpAddressPool(it) => &it.metadata,
+            Self::AddressReservation(it) => &it.metadata,
             Self::L2Advertisement(it) => &it.metadata,
             Self::BgpAdvertisement(it) => &it.metadata,
             Self::BgpPeer(it) => &it.metadata,
@@ -191,6 +195,7 @@ impl Candidate {
     fn kind(&self) -> Option<Kind> {
         Some(match self {
             Self::IpAddressPool(_) => Kind::IpAddressPool,
+            Self::AddressReservation(_) => Kind::AddressReservation,
             Self::L2Advertisement(_) => Kind::L2Advertisement,
             Self::BgpAdvertisement(_) => Kind::BgpAdvertisement,
             Self::BgpPeer(_) => Kind::BgpPeer,
@@ -204,6 +209,7 @@ impl Candidate {
     fn put_into(self, resources: Resources) -> Resources {
         match self {
             Self::IpAddressPool(it) => resources.with_pools([it]),
+            Self::AddressReservation(it) => resources.with_reservations([it]),
             Self::L2Advertisement(it) => resources.with_l2_advertisements([it]),
             Self::BgpAdvertisement(it) => resources.with_bgp_advertisements([it]),
             Self::BgpPeer(it) => resources.with_bgp_peers([it]),
@@ -218,6 +224,7 @@ impl Candidate {
         let name = self.metadata().name.as_deref().unwrap_or_default();
         match self {
             Self::IpAddressPool(_) => drop(resources.pools.remove(name)),
+            Self::AddressReservation(_) => drop(resources.reservations.remove(name)),
             Self::L2Advertisement(_) => drop(resources.l2_advertisements.remove(name)),
             Self::BgpAdvertisement(_) => drop(resources.bgp_advertisements.remove(name)),
             Self::BgpPeer(_) => drop(resources.bgp_peers.remove(name)),

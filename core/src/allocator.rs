@@ -33,7 +33,7 @@ pub use self::event::Event;
 use self::holder::{Rank, age};
 pub use self::refusal::Refusal;
 use self::settle::{Draft, Holding, Next, Pass};
-use crate::config::Config;
+use crate::config::{Config, RECORD_SEPARATOR};
 use crate::service::{AddressAssigned, LoadBalancer, Port, ServiceKey, SharingKey};
 
 /// Services by key.
@@ -44,8 +44,22 @@ pub type LoadBalancers = BTreeMap<ServiceKey, LoadBalancer>;
 pub struct Assignment {
     /// The addresses, in the order of the status.
     pub addresses: Vec<IpAddr>,
-    /// The pool they are from.
-    pub pool: String,
+    /// The pool they are from; two, in the order of the addresses, where no pool had an address of each
+    /// family.
+    pub pools: Vec<String>,
+}
+
+impl Assignment {
+    fn new<'a>(addresses: Vec<IpAddr>, pools: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut pools: Vec<String> = pools.into_iter().map(ToOwned::to_owned).collect();
+        pools.dedup();
+        Self { addresses, pools }
+    }
+
+    /// The pools as they are recorded on the Service.
+    pub fn record(&self) -> String {
+        self.pools.join(&RECORD_SEPARATOR.to_string())
+    }
 }
 
 /// The part of a Service that the controller writes: `status.loadBalancer.ingress`, the annotation that
@@ -73,6 +87,7 @@ pub struct Held {
     written: BTreeMap<ServiceKey, StatusWrite>,
     claims: BTreeMap<ServiceKey, Claim>,
     rivals: BTreeMap<ServiceKey, Rival>,
+    conflicts: BTreeSet<IpAddr>,
 }
 
 /// Somebody else who writes the status of a Service.
@@ -142,6 +157,11 @@ impl Held {
     /// Who else writes the statuses of Services.
     pub fn set_rivals(&mut self, rivals: BTreeMap<ServiceKey, Rival>) {
         self.rivals = rivals;
+    }
+
+    /// Addresses that hosts have which are no speakers: who holds one keeps it, but it is given to nobody.
+    pub fn set_conflicts(&mut self, conflicts: BTreeSet<IpAddr>) {
+        self.conflicts = conflicts;
     }
 
     fn written(&self, service: &LoadBalancer) -> Option<&StatusWrite> {

@@ -17,6 +17,7 @@ mod memory;
 pub mod peers;
 pub mod pools;
 pub mod ranges;
+pub mod reservations;
 mod reserved;
 mod selectors;
 mod table;
@@ -32,12 +33,13 @@ pub(crate) use self::compile::compile_with_last;
 pub use self::compile::{Compiled, Compiler, compile};
 pub use self::diagnostic::{
     AdvertisementProblem, BfdField, BfdProblem, BgpAdvertisementProblem, CommunityProblem,
-    CommunityValueError, Diagnostic, Kind, Message, ObjectRef, PeerProblem, PoolProblem, Reserved,
-    SelectorField, Severity,
+    CommunityValueError, Diagnostic, Kind, Message, ObjectRef, PeerProblem, PoolProblem, ReservationProblem,
+    Reserved, SelectorField, Severity,
 };
 pub use self::memory::Memory;
 pub use self::peers::{Neighbor, Password, Peer, RemoteAs, Timers};
 pub use self::pools::{LeftOutPool, Pool};
+pub use self::reservations::{Holder, Quota, Reservations};
 use self::table::Table;
 
 /// The configuration in force.
@@ -48,7 +50,12 @@ pub struct Config {
     l2_advertisements: BTreeMap<String, Arc<L2Advertisement>>,
     bgp_advertisements: BTreeMap<String, Arc<BgpAdvertisement>>,
     peers: BTreeMap<String, Arc<Peer>>,
+    reservations: Reservations,
 }
+
+/// Between the names of the pools that the addresses of a Service are recorded to come from. It is part of
+/// no name.
+pub const RECORD_SEPARATOR: char = ',';
 
 impl Config {
     /// The pools in force, by name.
@@ -76,6 +83,11 @@ impl Config {
         &self.peers
     }
 
+    /// Which addresses are kept for whom, and how many a namespace may have.
+    pub fn reservations(&self) -> &Reservations {
+        &self.reservations
+    }
+
     /// Whether nobody configured any pool, good or bad.
     pub fn has_no_pools(&self) -> bool {
         self.pools().is_empty() && self.left_out.is_empty()
@@ -101,20 +113,33 @@ impl Config {
         if addresses.is_empty() {
             return None;
         }
-        recorded
-            .and_then(|name| self.left_out.get(name))
-            .or_else(|| self.left_out.values().find(|pool| addresses.iter().all(|it| pool.contains(*it))))
+        let contains = |pool: &&LeftOutPool| addresses.iter().all(|it| pool.contains(*it));
+        let names: Vec<&str> = recorded.into_iter().flat_map(|it| it.split(RECORD_SEPARATOR)).collect();
+        let named = || names.iter().filter_map(|name| self.left_out.get(*name));
+        named()
+            .find(contains)
+            // Of two pools that are recorded, who gave which address cannot be told from the record.
+            .or_else(|| {
+                let alone = addresses.len() == 1;
+                named().find(|pool| names.len() == 1 || (alone && pool.has_unreadable_entries))
+            })
+            .or_else(|| self.left_out.values().find(contains))
             .or_else(|| {
                 let unreadable = || self.left_out.values().find(|pool| pool.has_unreadable_entries);
                 recorded.is_none().then(unreadable)?
             })
     }
 
-    /// Name of the pool, in force or left out, that a Service holds these addresses from.
-    pub fn pool_holding(&self, addresses: &[IpAddr], recorded: Option<&str>) -> Option<&str> {
-        match self.pool_with(addresses) {
-            Some(pool) => Some(&pool.name),
-            None => Some(&self.left_out_pool_with(addresses, recorded)?.name),
+    /// Names of the pools, in force or left out, that a Service holds these addresses from: one for each.
+    /// A pool that has all of them comes first; a pair may be from two.
+    pub fn pools_holding(&self, addresses: &[IpAddr], recorded: Option<&str>) -> Option<Vec<&str>> {
+        let of = |addresses: &[IpAddr]| match self.pool_with(addresses) {
+            Some(pool) => Some(pool.name.as_str()),
+            None => Some(self.left_out_pool_with(addresses, recorded)?.name.as_str()),
+        };
+        match of(addresses) {
+            Some(pool) => Some(vec![pool; addresses.len()]),
+            None => addresses.iter().map(|address| of(&[*address])).collect(),
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::allocator::{self, Allocation, Held, LoadBalancers, Refusal, allocate}
 use crate::config::{Compiled, Diagnostic, Kind, ObjectRef};
 use crate::node::Node;
 use crate::planner::{
-    self, Elections, Member, PlanInput, Protocol, Seen, ServicePlan, Wire, Withheld, elect,
+    self, Doubled, Elections, Member, PlanInput, Protocol, Seen, ServicePlan, Wire, Withheld, doubled, elect,
 };
 use crate::service::{LoadBalancer, ServiceKey};
 
@@ -102,9 +102,9 @@ pub struct Chain {
     pub addresses: Vec<IpAddr>,
     /// Why it does not have (all of) what it asks for: reason and message.
     pub refusal: Option<(String, String)>,
-    /// The pool that the addresses are from.
-    pub pool: Option<String>,
-    /// Advertisements of that pool, for this Service or not.
+    /// The pools that the addresses are from.
+    pub pools: Vec<String>,
+    /// Advertisements of these pools, for this Service or not.
     pub advertisements: Vec<ObjectRef>,
     /// What each node does on layer 2, where there is an address.
     pub layer2: BTreeMap<String, NodeVerdict<()>>,
@@ -122,6 +122,7 @@ pub struct Explainer<'a> {
     cluster: &'a Cluster,
     members: BTreeMap<String, Member>,
     elections: BTreeMap<&'a str, Elections>,
+    doubled: Doubled,
     allocation: Allocation,
 }
 
@@ -135,6 +136,7 @@ impl<'a> Explainer<'a> {
             cluster,
             members,
             elections: BTreeMap::new(),
+            doubled: doubled(cluster.services.values()),
             allocation: allocate(&cluster.compiled.config, &cluster.services, &Held::default()),
         };
         explainer.elections = cluster
@@ -153,6 +155,7 @@ impl<'a> Explainer<'a> {
             config: &self.cluster.compiled.config,
             nodes: &self.cluster.nodes,
             members,
+            doubled: &self.doubled,
             this_node: node,
             ignore_exclude_label: self.cluster.ignore_exclude_label,
             withdraw_on_cordon: self.cluster.withdraw_on_cordon,
@@ -165,11 +168,14 @@ impl<'a> Explainer<'a> {
         let refusal = outcome.and_then(|it| it.refusal.as_ref());
         let plans = self.plans(service, events);
         let addresses = service.ingress.addresses().filter(|_| service.is_load_balancer);
-        let pool = addresses.and_then(|addresses| {
-            self.cluster.compiled.config.pool_holding(&addresses, service.recorded_pool.as_deref())
+        let pools = addresses.and_then(|addresses| {
+            self.cluster.compiled.config.pools_holding(&addresses, service.recorded_pool.as_deref())
         });
+        // A pair from one pool names it twice.
+        let mut pools = pools.unwrap_or_default();
+        pools.dedup();
         let (mut layer2, mut bgp) = (BTreeMap::new(), BTreeMap::new());
-        if pool.is_some() {
+        if !pools.is_empty() {
             (layer2, bgp) = (self.layer2(&plans), self.bgp(service, &plans));
         }
         let announced = |node: &String, yes: bool| yes.then(|| node.clone());
@@ -181,7 +187,7 @@ impl<'a> Explainer<'a> {
             .iter()
             .filter_map(|(node, it)| announced(node, matches!(it, NodeVerdict::Announces(_))))
             .collect();
-        let mut remarks = self.findings(pool);
+        let mut remarks = self.findings(&pools);
         let blocked = self.without_address(service, refusal, events);
         let verdict = match blocked {
             Some(step) => Verdict::Blocked(step),
@@ -189,7 +195,7 @@ impl<'a> Explainer<'a> {
                 remarks.extend(refusal.map(|it| addresses::step(self.cluster, service, it)));
                 Verdict::Announced { layer2: on_layer2, bgp: by_bgp }
             }
-            None => Verdict::Blocked(announcement::step(self.cluster, service, pool, &layer2, &bgp)),
+            None => Verdict::Blocked(announcement::step(self.cluster, service, &pools, &layer2, &bgp)),
         };
         // What the controller wrote is its last word, even where a pass over the present state has another.
         let told = service.condition.as_ref().filter(|it| it.reason != service_condition::ASSIGNED);
@@ -202,8 +208,8 @@ impl<'a> Explainer<'a> {
             verdict,
             addresses: service.ingress.readable(),
             refusal,
-            advertisements: self.advertisements(pool),
-            pool: pool.map(ToOwned::to_owned),
+            advertisements: self.advertisements(&pools),
+            pools: pools.into_iter().map(ToOwned::to_owned).collect(),
             layer2,
             bgp,
             remarks,
@@ -301,19 +307,18 @@ impl<'a> Explainer<'a> {
         self.cluster.nodes.keys().map(verdict).collect()
     }
 
-    fn advertisements(&self, pool: Option<&str>) -> Vec<ObjectRef> {
-        let Some(pool) = pool else { return Vec::new() };
+    fn advertisements(&self, pools: &[&str]) -> Vec<ObjectRef> {
         let config = &self.cluster.compiled.config;
-        let layer2 = config.l2_advertisements().values().filter(|it| it.pools.contains(pool));
-        let bgp = config.bgp_advertisements().values().filter(|it| it.pools.contains(pool));
+        let layer2 = config.l2_advertisements().values().filter(|it| any_of(pools, &it.pools));
+        let bgp = config.bgp_advertisements().values().filter(|it| any_of(pools, &it.pools));
         let layer2 = layer2.map(|it| ObjectRef::new(Kind::L2Advertisement, &it.name));
         layer2.chain(bgp.map(|it| ObjectRef::new(Kind::BgpAdvertisement, &it.name))).collect()
     }
 
-    /// What is wrong with the pool and the advertisements of it, or with those that are left out.
-    fn findings(&self, pool: Option<&str>) -> Vec<Step> {
+    /// What is wrong with the pools and the advertisements of them, or with those that are left out.
+    fn findings(&self, pools: &[&str]) -> Vec<Step> {
         let config = &self.cluster.compiled.config;
-        let in_force = self.advertisements(pool);
+        let in_force = self.advertisements(pools);
         let is_left_out = |object: &ObjectRef| match object.kind {
             Kind::L2Advertisement => !config.l2_advertisements().contains_key(&object.name),
             Kind::BgpAdvertisement => !config.bgp_advertisements().contains_key(&object.name),
@@ -323,10 +328,14 @@ impl<'a> Explainer<'a> {
             let object = &it.object;
             in_force.contains(object)
                 || is_left_out(object)
-                || (object.kind == Kind::IpAddressPool && Some(object.name.as_str()) == pool)
+                || (object.kind == Kind::IpAddressPool && pools.contains(&object.name.as_str()))
         };
         self.cluster.compiled.diagnostics.iter().filter(concerns).map(Step::from).collect()
     }
+}
+
+fn any_of(pools: &[&str], selected: &BTreeSet<String>) -> bool {
+    pools.iter().any(|pool| selected.contains(*pool))
 }
 
 /// What a node's links see, as far as the API server shows it.

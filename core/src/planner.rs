@@ -8,11 +8,13 @@
 //! ```
 //!
 //! Who may own an address is decided here ([`ownership`]); who does is found on the wire. Which
-//! pool a Service's addresses come from is asked of the pools in force first; where none contains
-//! them, of the pools that are left out for an error ([`Config::pool_holding`]): so an address that is
+//! pools a Service's addresses come from is asked of the pools in force first; where none contains
+//! them, of the pools that are left out for an error ([`Config::pools_holding`]): so an address that is
 //! in use goes on being announced, by the advertisements that name the pool, while its pool is wrong.
+//! Each address follows the advertisements of its own pool.
 
 mod bgp;
+mod doubled;
 mod eligible;
 mod event;
 mod layer2;
@@ -27,10 +29,11 @@ use ferrolb_proto::bgp::AdjRibOut;
 use ferrolb_proto::ethernet::MacAddr;
 
 pub use self::bgp::{BgpPlan, Conflict};
+pub use self::doubled::{Doubled, doubled};
 pub use self::event::Event;
 pub use self::layer2::{AddressPlan, Layer2Plan, LinkClaim, LinkClaims, Seen, Wire, claims, hold};
 pub use self::ownership::{Election, Elections, elect};
-use crate::config::{Config, Interfaces};
+use crate::config::{Config, Interfaces, RECORD_SEPARATOR};
 use crate::node::Node;
 use crate::service::{LoadBalancer, ServiceKey};
 
@@ -52,6 +55,8 @@ pub struct PlanInput<'a> {
     pub nodes: &'a BTreeMap<String, Node>,
     /// Nodes that a speaker was heard of; this one is among them.
     pub members: &'a BTreeMap<String, Member>,
+    /// Addresses that not every Service which holds them may have.
+    pub doubled: &'a Doubled,
     /// Name of this node.
     pub this_node: &'a str,
     /// Whether the exclude label of nodes is ignored.
@@ -65,7 +70,7 @@ pub struct PlanInput<'a> {
 pub struct ServicePlan {
     /// The Service.
     pub service: ServiceKey,
-    /// The pool that its addresses are from.
+    /// The pool that its addresses are from; of two, both names.
     pub pool: Option<String>,
     /// What is done by ARP and NDP, or why nothing is.
     pub layer2: Result<Layer2Plan, Withheld>,
@@ -114,7 +119,10 @@ impl ServicePlan {
                 Err(withheld) => Some(withheld),
                 Ok(plan) => plan.addresses.get(&address)?.decision.as_ref().err(),
             },
-            Protocol::Bgp => self.bgp.as_ref().err(),
+            Protocol::Bgp => match &self.bgp {
+                Err(withheld) => Some(withheld),
+                Ok(plan) => plan.withheld.get(&address),
+            },
         }
     }
 
@@ -151,8 +159,13 @@ pub enum Withheld {
     NoIp,
     /// Its status holds something that is no address, such as a host name.
     InvalidIp,
-    /// No pool contains all its addresses.
+    /// One of its addresses is in no pool.
     NotAllowedByPools,
+    /// Another Service was given the address before, and cannot share it.
+    GivenTwice {
+        /// That Service.
+        keeper: ServiceKey,
+    },
     /// None of its endpoints can serve, so nobody announces it.
     NoServingEndpoints,
     /// No advertisement of its pool is for it and this node.
@@ -208,6 +221,7 @@ impl Withheld {
             Self::NoIp => "noIPAllocated",
             Self::InvalidIp => "invalidIP",
             Self::NotAllowedByPools => "ipNotAllowed",
+            Self::GivenTwice { .. } => "addressGivenTwice",
             Self::NoMatchingAdvertisement | Self::NoMatchingBgpAdvertisement => "noMatchingAdvertisement",
             Self::ConflictingAdvertisements(_) => "conflictingAdvertisements",
             Self::NoPeer => "noPeers",
@@ -234,7 +248,10 @@ impl fmt::Display for Withheld {
             Self::NotLoadBalancer => "the Service is not of type LoadBalancer",
             Self::NoIp => "no address was given to the Service",
             Self::InvalidIp => "the status of the Service holds something that is no IP address",
-            Self::NotAllowedByPools => "no IPAddressPool contains all addresses of the Service",
+            Self::NotAllowedByPools => "no IPAddressPool contains an address of the Service",
+            Self::GivenTwice { keeper } => {
+                return write!(f, "Service {keeper} has the address and does not share it with this one");
+            }
             Self::NoServingEndpoints => "no endpoint of the Service can serve",
             Self::NoMatchingAdvertisement => "no L2Advertisement is for this pool, Service and node",
             Self::NodeNotSelected => "no BGPAdvertisement is for this pool and node",
@@ -278,11 +295,11 @@ pub fn plan_service(
 ) -> ServicePlan {
     let key = service.key.clone();
     match locate(input.config, service) {
-        Ok((addresses, pool)) => ServicePlan {
+        Ok(located) => ServicePlan {
             service: key,
-            pool: Some(pool.to_owned()),
-            layer2: layer2::plan(input, elections, wire, service, &addresses, pool),
-            bgp: bgp::plan(input, service, &addresses, pool),
+            pool: Some(pool_names(&located)),
+            layer2: layer2::plan(input, elections, wire, service, &located),
+            bgp: bgp::plan(input, service, &located),
         },
         Err(withheld) => {
             ServicePlan { service: key, pool: None, layer2: Err(withheld.clone()), bgp: Err(withheld) }
@@ -290,8 +307,11 @@ pub fn plan_service(
     }
 }
 
-/// The addresses of a Service and the pool that they are from.
-fn locate<'a>(config: &'a Config, service: &LoadBalancer) -> Result<(Vec<IpAddr>, &'a str), Withheld> {
+/// An address of a Service, and the pool that it is from.
+type Located<'a> = (IpAddr, &'a str);
+
+/// The addresses of a Service.
+fn locate<'a>(config: &'a Config, service: &LoadBalancer) -> Result<Vec<Located<'a>>, Withheld> {
     if !service.is_load_balancer {
         return Err(Withheld::NotLoadBalancer);
     }
@@ -299,10 +319,22 @@ fn locate<'a>(config: &'a Config, service: &LoadBalancer) -> Result<(Vec<IpAddr>
         return Err(Withheld::NoIp);
     }
     let addresses = service.ingress.addresses().ok_or(Withheld::InvalidIp)?;
-    match config.pool_holding(&addresses, service.recorded_pool.as_deref()) {
-        Some(pool) => Ok((addresses, pool)),
+    match config.pools_holding(&addresses, service.recorded_pool.as_deref()) {
+        Some(pools) => Ok(addresses.into_iter().zip(pools).collect()),
         None => Err(Withheld::NotAllowedByPools),
     }
+}
+
+fn pool_names(located: &[Located<'_>]) -> String {
+    let mut names: Vec<&str> = located.iter().map(|(_, pool)| *pool).collect();
+    names.dedup();
+    names.join(&RECORD_SEPARATOR.to_string())
+}
+
+/// Why an address is announced for another Service and not for this one.
+fn given_twice(input: &PlanInput<'_>, service: &LoadBalancer, address: IpAddr) -> Option<Withheld> {
+    let keeper = input.doubled.get(&address)?.get(&service.key)?;
+    Some(Withheld::GivenTwice { keeper: keeper.clone() })
 }
 
 /// Routes that this node sends its BGP peers, by name of the peer; to the others none.

@@ -5,6 +5,7 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use ferrolb_api::v1alpha1::AddressReservation;
 use ferrolb_api::v1beta1::{BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement};
 use ferrolb_api::v1beta2::BGPPeer;
 use ipnet::IpNet;
@@ -21,6 +22,8 @@ use crate::selector::Labels;
 pub struct Resources {
     /// `IPAddressPool`s of the product's namespace.
     pub pools: BTreeMap<String, Arc<IPAddressPool>>,
+    /// `AddressReservation`s of the product's namespace.
+    pub reservations: BTreeMap<String, Arc<AddressReservation>>,
     /// `L2Advertisement`s of the product's namespace.
     pub l2_advertisements: BTreeMap<String, Arc<L2Advertisement>>,
     /// `BGPAdvertisement`s of the product's namespace.
@@ -57,6 +60,8 @@ impl Resources {
     with! {
         /// Adds pools; a later one replaces an earlier one of the same name.
         with_pools, pools: IPAddressPool;
+        /// Adds reservations; a later one replaces an earlier one of the same name.
+        with_reservations, reservations: AddressReservation;
         /// Adds L2 advertisements; a later one replaces an earlier one of the same name.
         with_l2_advertisements, l2_advertisements: L2Advertisement;
         /// Adds BGP advertisements; a later one replaces an earlier one of the same name.

@@ -13,7 +13,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use ferrolb_api::well_known::annotation;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -239,6 +239,33 @@ impl LoadBalancer {
     }
 }
 
+/// Takes out of a Service what neither [`LoadBalancer`] reads nor a write to its status needs.
+pub fn prune(service: &mut Service) {
+    let metadata = &mut service.metadata;
+    (metadata.owner_references, metadata.finalizers) = (None, None);
+    if let Some(annotations) = &mut metadata.annotations {
+        annotations.retain(|key, _| annotations::is_ours(key));
+    }
+    if let Some(spec) = service.spec.take() {
+        let ports = spec.ports.into_iter().flatten();
+        let ports =
+            ports.map(|it| ServicePort { port: it.port, protocol: it.protocol, ..Default::default() });
+        service.spec = Some(ServiceSpec {
+            ports: Some(ports.collect()),
+            type_: spec.type_,
+            cluster_ip: spec.cluster_ip,
+            cluster_ips: spec.cluster_ips,
+            ip_families: spec.ip_families,
+            ip_family_policy: spec.ip_family_policy,
+            external_traffic_policy: spec.external_traffic_policy,
+            load_balancer_class: spec.load_balancer_class,
+            load_balancer_ip: spec.load_balancer_ip,
+            selector: spec.selector,
+            ..Default::default()
+        });
+    }
+}
+
 fn backend(selector: Option<&Labels>, policy: TrafficPolicy) -> String {
     match policy {
         TrafficPolicy::Cluster => String::new(),
@@ -331,6 +358,34 @@ mod tests {
             read(&[("metallb.io/allow-shared-ip", "k"), ("metallb.universe.tf/allow-shared-ip", "o")]),
             (None, "k".to_owned(), 1)
         );
+    }
+
+    #[test]
+    fn a_pruned_service_reads_the_same() {
+        let builder = service("ns", "s")
+            .uid("u")
+            .shared("k")
+            .local(true)
+            .selector(&[("app", "a")])
+            .cluster(&["10.96.0.1", "fd00:96::1"])
+            .policy("PreferDualStack")
+            .families(&["IPv6", "IPv4"])
+            .ports(&[("TCP", 80), ("UDP", 53)])
+            .load_balancer_ip("1.2.3.4")
+            .labels(&[("team", "a")])
+            .annotations(&[
+                ("metallb.io/address-pols", "slip"),
+                ("metallb.universe.tf/address-pool", "p"),
+                ("kubectl.kubernetes.io/last-applied-configuration", "{}"),
+            ])
+            .holding(&["1.2.3.4"])
+            .granted(3);
+        let (whole, mut pruned) = (builder.clone().build(), builder.build());
+        prune(&mut pruned);
+        assert_eq!(LoadBalancer::new(&whole, []), LoadBalancer::new(&pruned, []));
+        let annotations = pruned.metadata.annotations.unwrap();
+        assert!(!annotations.contains_key("kubectl.kubernetes.io/last-applied-configuration"));
+        assert_eq!(annotations.len(), 4);
     }
 
     #[test]

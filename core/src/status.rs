@@ -2,7 +2,9 @@
 //! `ConfigurationState`, `ServiceL2Status` and `ServiceBGPStatus`. Time is an argument, and moves only
 //! with a transition.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::net::IpAddr;
 
 use ferrolb_api::v1beta1::{
     ConfigurationResult, ConfigurationStateStatus, ServiceBGPStatusStatus, ServiceL2InterfaceStatus,
@@ -12,7 +14,7 @@ use ferrolb_api::well_known::configuration_state::{CONFIGURATION_ERROR, RECONCIL
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::config::{Diagnostic, Interfaces, Kind};
-use crate::planner::ServicePlan;
+use crate::planner::{Seen, ServicePlan, Wire};
 
 /// The API server refuses longer messages of conditions.
 const MESSAGE_LIMIT: usize = 32768;
@@ -56,7 +58,24 @@ pub fn configuration_state(
 /// Whether the controller is in charge of what a finding is about: it gives addresses, speakers announce
 /// them.
 pub fn concerns_controller(diagnostic: &Diagnostic) -> bool {
-    matches!(diagnostic.object.kind, Kind::IpAddressPool | Kind::Community)
+    matches!(diagnostic.object.kind, Kind::IpAddressPool | Kind::AddressReservation | Kind::Community)
+}
+
+/// Addresses that strangers have, as the links of a node see it.
+pub fn conflicts(wire: &Wire) -> BTreeSet<IpAddr> {
+    let conflicts = wire.iter().filter(|(_, seen)| matches!(seen, Seen::Conflict(_)));
+    conflicts.map(|(address, _)| *address).collect()
+}
+
+/// How a speaker tells them to the controller: the value of an annotation on its ConfigurationState.
+pub fn conflicts_annotation(conflicts: &BTreeSet<IpAddr>) -> Option<String> {
+    let texts: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+    (!texts.is_empty()).then(|| texts.join(","))
+}
+
+/// What that value says; what is no address is passed over.
+pub fn read_conflicts(annotation: &str) -> impl Iterator<Item = IpAddr> {
+    annotation.split(',').filter_map(|address| address.parse().ok())
 }
 
 fn texts<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> String {

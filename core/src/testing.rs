@@ -2,6 +2,7 @@
 
 mod bgp;
 
+use ferrolb_api::v1alpha1::{AddressReservation, AddressReservationSpec};
 use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec, L2Advertisement, L2AdvertisementSpec};
 use ferrolb_api::well_known::annotation::{ALLOCATED_FROM_POOL, ALLOCATION};
 use ferrolb_api::well_known::service_condition::ADDRESS_ASSIGNED;
@@ -48,6 +49,18 @@ pub fn pool(name: &str, addresses: &[&str]) -> IPAddressPool {
     IPAddressPool {
         metadata: metadata(name),
         spec: IPAddressPoolSpec {
+            addresses: addresses.iter().map(|entry| (*entry).to_owned()).collect(),
+            ..Default::default()
+        },
+        ..Default::default()
+    }
+}
+
+/// A reservation of addresses, for nobody yet.
+pub fn reservation(name: &str, addresses: &[&str]) -> AddressReservation {
+    AddressReservation {
+        metadata: metadata(name),
+        spec: AddressReservationSpec {
             addresses: addresses.iter().map(|entry| (*entry).to_owned()).collect(),
             ..Default::default()
         },
@@ -255,7 +268,7 @@ impl ServiceBuilder {
         annotations.remove(ALLOCATED_FROM_POOL);
         let mut addresses = Vec::new();
         if let Some(assignment) = &write.assignment {
-            annotations.insert(ALLOCATED_FROM_POOL.to_owned(), assignment.pool.clone());
+            annotations.insert(ALLOCATED_FROM_POOL.to_owned(), assignment.record());
             addresses = assignment.addresses.iter().map(ToString::to_string).collect();
         } else {
             annotations.remove(ALLOCATION);

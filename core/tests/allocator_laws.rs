@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use ferrolb_api::v1alpha1::{AddressQuota, ReservedService};
 use ferrolb_core::allocator::{Allocation, Assignment, Held, LoadBalancers, StatusWrite, allocate};
 use ferrolb_core::config::{Config, compile};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
-use ferrolb_core::testing::{ServiceBuilder, pool, service};
+use ferrolb_core::testing::{ServiceBuilder, pool, reservation, service};
 use proptest::prelude::*;
 
 /// The pools of a moment: small, so that they run out, and sometimes wrong.
@@ -22,9 +23,20 @@ fn config(choice: usize) -> Config {
         2 => vec![pool("p", &["10.0.0.2/31", "fd00::/127"]), pool("q", &["10.0.0.0/31"])],
         3 => vec![pool("p", &["10.0.0.0/30", "fd00::/126", "nonsense"]), pool("q", &["10.0.0.0/31"])],
         4 => vec![pool("p", &["10.0.0.3-10.0.0.0"])],
+        5 | 6 => vec![pool("p", &["10.0.0.0/30"]), pool("q", &["fd00::/126"])],
         _ => vec![],
     };
-    compile(&Resources::default().with_pools(pools)).config
+    let mut reservations = Vec::new();
+    if choice == 6 {
+        let mut of_service = reservation("service", &["10.0.0.1"]);
+        of_service.spec.service = Some(ReservedService { namespace: "ns".to_owned(), name: "s1".to_owned() });
+        let mut of_namespace = reservation("namespace", &["10.0.0.2", "fd00::1"]);
+        of_namespace.spec.namespace = Some("other".to_owned());
+        let mut quota = reservation("quota", &["fd00::2"]);
+        quota.spec.quotas = vec![AddressQuota { namespace: "ns".to_owned(), max_addresses: 3 }];
+        reservations = vec![of_service, of_namespace, quota];
+    }
+    compile(&Resources::default().with_pools(pools).with_reservations(reservations)).config
 }
 
 #[derive(Clone, Debug)]
@@ -33,6 +45,8 @@ enum Step {
     Put(usize, usize),
     Delete(usize),
     Pools(usize),
+    /// Strangers have these addresses (by their last parts), and no others.
+    Strangers(BTreeSet<u8>),
     /// Somebody else writes another address (by its last part) into the status of a Service.
     Overwrite(usize, u8),
     /// The controller starts anew and knows statuses only.
@@ -65,7 +79,8 @@ fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
     let step = prop_oneof![
         8 => (0..6usize, 0..10usize).prop_map(|(number, shape)| Step::Put(number, shape)),
         2 => (0..6usize).prop_map(Step::Delete),
-        2 => (0..6usize).prop_map(Step::Pools),
+        2 => (0..8usize).prop_map(Step::Pools),
+        1 => prop::collection::btree_set(0..4u8, 0..3).prop_map(Step::Strangers),
         1 => (0..6usize, 0..6u8).prop_map(|(number, address)| Step::Overwrite(number, address)),
         1 => Just(Step::Restart),
         2 => Just(Step::Pause),
@@ -97,6 +112,7 @@ struct Cluster {
     stored: BTreeMap<usize, Object>,
     seen: BTreeMap<usize, Object>,
     held: Held,
+    strangers: BTreeSet<IpAddr>,
     term: i32,
     paused: Vec<Sent>,
 }
@@ -108,6 +124,11 @@ impl Cluster {
     }
 
     fn take(&mut self, step: &Step) {
+        self.happen(step);
+        self.held.set_conflicts(self.strangers.clone());
+    }
+
+    fn happen(&mut self, step: &Step) {
         match step {
             Step::Put(number, kind) => {
                 let put = match self.stored.get(number) {
@@ -121,6 +142,7 @@ impl Cluster {
                 self.stored.remove(number);
             }
             Step::Pools(choice) => self.config = *choice,
+            Step::Strangers(last) => self.strangers = last.iter().map(|it| [10, 0, 0, *it].into()).collect(),
             Step::Overwrite(number, address) => {
                 // What we did not give is whatever its status says.
                 let given = |it: &&Object| it.service.clone().lb().grant.is_some();
@@ -239,15 +261,25 @@ proptest! {
             let mut used: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
             for (key, service) in &services {
                 let own = given(&allocation, key);
-                let known = config.pool_with(&own).is_some()
-                    || config.left_out_pool_with(&own, Some("p")).is_some()
-                    || config.left_out_pool_with(&own, Some("q")).is_some();
+                let known = ["p", "q", "p,q", "q,p"]
+                    .iter()
+                    .any(|recorded| config.pools_holding(&own, Some(recorded)).is_some());
                 prop_assert!(own.is_empty() || known, "{key} holds {own:?} out of nowhere");
                 prop_assert!(own.is_empty() || service.is_load_balancer);
                 prop_assert!(
                     !own.is_empty() || !service.is_load_balancer || allocation.outcomes[key].refusal.is_some(),
                     "{key} has nothing and is not told why"
                 );
+                let recorded = cluster.held.recorded().filter(|(of, _)| *of == key);
+                let recorded = recorded.flat_map(|(_, write)| addresses(write.assignment.as_ref()));
+                let granted = service.grant.iter().flat_map(|grant| grant.addresses.clone());
+                let had: BTreeSet<IpAddr> =
+                    service.ingress.readable().into_iter().chain(granted).chain(recorded).collect();
+                for address in own.iter().filter(|it| !had.contains(it)) {
+                    prop_assert!(!cluster.strangers.contains(address), "{key} is given a stranger's {address}");
+                    let reserved = config.reservations().against(*address, key);
+                    prop_assert!(reserved.is_none(), "{key} is given {address}: {reserved:?}");
+                }
                 for address in own {
                     if let Some(pool) = config.pool_around(address) {
                         used.entry(pool.name.clone()).or_default().insert(address);

@@ -259,7 +259,7 @@ fn the_chain_of_a_service_that_is_reached() {
     let chain = case(l2(|_| ()), holding()).owners(&["n2"]).chain();
     let owner: BTreeSet<String> = ["n2".to_owned()].into();
     assert_eq!(chain.verdict, Verdict::Announced { layer2: owner, bgp: BTreeSet::new() });
-    assert_eq!((chain.pool.as_deref(), chain.refusal), (Some("lan"), None));
+    assert_eq!((chain.pools, chain.refusal), (vec!["lan".to_owned()], None));
     assert_eq!(chain.layer2["n2"], NodeVerdict::Announces(()));
     let other = Withheld::NotElected { winner: Some("n2".into()) };
     assert_eq!(chain.layer2["n1"], NodeVerdict::Withheld(other));

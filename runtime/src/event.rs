@@ -4,7 +4,7 @@
 //! the first instead of adding an object.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::write::{self, WriteError};
 
@@ -36,10 +36,14 @@ const WAITING: usize = 4096;
 /// Events under way at a time.
 const CONCURRENT: usize = 8;
 
+/// Longest time that Events wait for what goes before them.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 /// Sends Events from a task of its own, so that telling never delays doing.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     outbox: mpsc::Sender<Waiting>,
+    busy: Arc<watch::Sender<bool>>,
 }
 
 #[derive(Debug)]
@@ -54,12 +58,16 @@ impl EventQueue {
     /// Starts the task. `component` is shown as the events' source, `instance` is the pod or node.
     pub fn start(client: Client, component: &'static str, instance: impl Into<String>) -> Self {
         let (outbox, mut inbox) = mpsc::channel::<Waiting>(WAITING);
+        let busy = Arc::new(watch::Sender::new(false));
+        let go_on = busy.subscribe();
         let sink = EventSink::new(client, component, instance);
         tokio::spawn(async move {
             let waiting = futures::stream::poll_fn(move |context| inbox.poll_recv(context));
             let publish = |Waiting { about, type_, reason, message }| {
-                let sink = &sink;
+                let (sink, mut go_on) = (&sink, go_on.clone());
                 async move {
+                    // Whoever is busy for longer, or is gone, is not waited for.
+                    let _ = tokio::time::timeout(LONGEST_WAIT, go_on.wait_for(|busy| !busy)).await;
                     if let Err(error) = sink.publish(&about, type_, reason, &message).await {
                         let cause = crate::log::chain(&error);
                         tracing::warn!(op = "event", reason, error = cause, "event not sent");
@@ -68,7 +76,12 @@ impl EventQueue {
             };
             waiting.for_each_concurrent(CONCURRENT, publish).await;
         });
-        Self { outbox }
+        Self { outbox, busy }
+    }
+
+    /// Says whether this process has more urgent requests to make: Events wait for these, but not for ever.
+    pub fn set_busy(&self, busy: bool) {
+        self.busy.send_replace(busy);
     }
 
     /// Sends an event about an object, some time soon; with too many waiting it is dropped with a line.

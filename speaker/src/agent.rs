@@ -45,6 +45,11 @@ use view::{Plan, World, plan};
 
 /// Changes of the cluster's objects come in bursts; one pass serves those of this time.
 const DEBOUNCE: Duration = Duration::from_millis(15);
+/// With very many objects a pass takes long. After it comes a pause of so many times its length, so that
+/// passes which follow each other leave the cores to others…
+const PAUSE: u32 = 4;
+/// …but not a longer one.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long after the API server's return nothing is taken away: in the lab, nodes and endpoints that serve
 /// are shown as unready for four to eight seconds.
 const HOLD: Duration = Duration::from_secs(10);
@@ -100,6 +105,8 @@ struct Last {
     world: Option<World>,
     plan: Arc<Plan>,
     announced: [Announced; 2],
+    /// Before this time no other is made for the sake of the cluster's objects.
+    pause_until: Option<Instant>,
 }
 
 const PROTOCOLS: [Protocol; 2] = [Protocol::Layer2, Protocol::Bgp];
@@ -125,17 +132,19 @@ impl Agent {
                 Ok(()) = self.links.changed() => {}
                 Ok(()) = secrets.changed() => {}
                 () = sleep_until(due) => {}
-                () = self.changed.next(), if due.is_none_or(is_late) => {
-                    due = Some(Instant::now() + DEBOUNCE);
+                () = self.changed.next(), if due.is_none_or(|at| at > soon().max(last.pause())) => {
+                    due = Some(soon().max(last.pause()));
                     continue;
                 }
-                Ok(()) = self.standings.changed(), if due.is_none_or(is_late) => {
-                    due = Some(Instant::now() + DEBOUNCE);
+                Ok(()) = self.standings.changed(), if due.is_none_or(|at| at > soon()) => {
+                    due = Some(soon());
                     continue;
                 }
             }
             let found = secrets.borrow_and_update().clone();
+            let began = Instant::now();
             self.pass(&mut last, found);
+            last.pause_until = Some(Instant::now() + (began.elapsed() * PAUSE).min(LONGEST_PAUSE));
             shown.send_replace(Arc::clone(&last.plan));
             // When what is held is looked at again.
             due = self.changed.restored().map(|at| at + HOLD).filter(|at| *at > Instant::now());
@@ -313,9 +322,16 @@ impl Agent {
     }
 }
 
-/// Whether a time is farther away than a burst of changes lasts.
-fn is_late(at: Instant) -> bool {
-    at > Instant::now() + DEBOUNCE
+impl Last {
+    /// The end of the pause after it.
+    fn pause(&self) -> Instant {
+        self.pause_until.unwrap_or_else(Instant::now)
+    }
+}
+
+/// When a burst of changes that begins now is over.
+fn soon() -> Instant {
+    Instant::now() + DEBOUNCE
 }
 
 async fn members_changed(members: &mut Option<watch::Receiver<Members>>) {

@@ -22,9 +22,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{ConfigurationState, ServiceBGPStatus, ServiceL2Status};
-use ferrolb_api::well_known::{component, field_manager, label, reporter};
+use ferrolb_api::well_known::{annotation, component, field_manager, label, reporter};
 use ferrolb_core::planner::Event;
 use ferrolb_core::service::ServiceKey;
+use ferrolb_core::status;
 use ferrolb_runtime::event::{EventSink, EventType};
 use ferrolb_runtime::watch::{Changed, Store, Watches};
 use ferrolb_runtime::write::{self, WriteError};
@@ -190,8 +191,10 @@ impl Writing {
         let failed = |source| PassError::Write { what: what(), source };
         let manager = field_manager::CONFIG_RECONCILER;
         let mut current = existing.cloned();
+        let conflicts = status::conflicts_annotation(&report.conflicts);
         let has_metadata = current.as_ref().is_some_and(|state| {
             diff::is_owned_by(&state.metadata, owner)
+                && state.annotations().get(annotation::ADDRESS_CONFLICTS) == conflicts.as_ref()
                 && labels.iter().all(|(key, value)| state.labels().get(*key).is_some_and(|it| it == value))
         });
         let types = kube::core::TypeMeta::resource::<ConfigurationState>();
@@ -199,7 +202,10 @@ impl Writing {
             let labels: BTreeMap<&str, &str> = labels.into();
             let object = json!({
                 "apiVersion": types.api_version, "kind": types.kind,
-                "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
+                "metadata": {
+                    "name": name, "labels": labels, "ownerReferences": [owner],
+                    "annotations": conflicts.map(|list| BTreeMap::from([(annotation::ADDRESS_CONFLICTS, list)])),
+                },
             });
             let written = write::apply(&self.states, manager, name, &object).await.map_err(failed)?;
             let written = Arc::new(written);

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 
+use ferrolb_api::v1alpha1::AddressReservation;
 use ferrolb_api::v1beta1::{BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement};
 use ferrolb_api::v1beta2::BGPPeer;
 use ferrolb_core::node;
@@ -24,6 +25,7 @@ pub(crate) struct Existing {
     client: Client,
     pub(crate) namespace: String,
     pools: Store<IPAddressPool>,
+    reservations: Store<AddressReservation>,
     l2_advertisements: Store<L2Advertisement>,
     bgp_advertisements: Store<BGPAdvertisement>,
     bgp_peers: Store<BGPPeer>,
@@ -41,6 +43,7 @@ impl Existing {
         let client = &client;
         Self {
             pools: watches.add(Api::namespaced(client.clone(), namespace)),
+            reservations: watches.add(Api::namespaced(client.clone(), namespace)),
             l2_advertisements: watches.add(Api::namespaced(client.clone(), namespace)),
             bgp_advertisements: watches.add(Api::namespaced(client.clone(), namespace)),
             bgp_peers: watches.add(Api::namespaced(client.clone(), namespace)),
@@ -58,6 +61,7 @@ impl Existing {
     pub(crate) fn watched(&self) -> Resources {
         self.of_the_cluster()
             .with_pools(self.pools.list())
+            .with_reservations(self.reservations.list())
             .with_l2_advertisements(self.l2_advertisements.list())
             .with_bgp_advertisements(self.bgp_advertisements.list())
             .with_bgp_peers(self.bgp_peers.list())
@@ -67,11 +71,27 @@ impl Existing {
 
     /// As the API server has it now (our own kinds; the others are not created together with them).
     pub(crate) async fn fresh(&self) -> Result<Resources, WriteError> {
-        let (pools, l2_advertisements, bgp_advertisements, bgp_peers, bfd_profiles, communities) =
-            tokio::try_join!(self.list(), self.list(), self.list(), self.list(), self.list(), self.list(),)?;
+        let (
+            pools,
+            reservations,
+            l2_advertisements,
+            bgp_advertisements,
+            bgp_peers,
+            bfd_profiles,
+            communities,
+        ) = tokio::try_join!(
+            self.list(),
+            self.list(),
+            self.list(),
+            self.list(),
+            self.list(),
+            self.list(),
+            self.list(),
+        )?;
         let resources = self
             .of_the_cluster()
             .with_pools::<IPAddressPool>(pools)
+            .with_reservations::<AddressReservation>(reservations)
             .with_l2_advertisements::<L2Advertisement>(l2_advertisements)
             .with_bgp_advertisements::<BGPAdvertisement>(bgp_advertisements);
         Ok(resources

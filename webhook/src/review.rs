@@ -5,6 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ferrolb_api::v1alpha1::AddressReservation;
 use ferrolb_api::v1beta1::{
     BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement, MetalLB,
 };
@@ -41,6 +42,7 @@ macro_rules! reviewed {
 
 reviewed! {
     IPAddressPool, "/validate-metallb-io-v1beta1-ipaddresspool", IpAddressPool;
+    AddressReservation, "/validate-ferrolb-io-v1alpha1-addressreservation", AddressReservation;
     L2Advertisement, "/validate-metallb-io-v1beta1-l2advertisement", L2Advertisement;
     BGPAdvertisement, "/validate-metallb-io-v1beta1-bgpadvertisement", BgpAdvertisement;
     BGPPeer, "/validate-metallb-io-v1beta2-bgppeer", BgpPeer;

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use ferrolb_api::v1alpha1::AddressReservation;
 use ferrolb_api::v1beta1::{
     BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement, MetalLB,
 };
@@ -47,6 +48,7 @@ impl Reviewer {
 pub(crate) fn router(reviewer: Arc<Reviewer>) -> Router {
     Router::new()
         .route(IPAddressPool::PATH, post(review::<IPAddressPool>))
+        .route(AddressReservation::PATH, post(review::<AddressReservation>))
         .route(L2Advertisement::PATH, post(review::<L2Advertisement>))
         .route(BGPAdvertisement::PATH, post(review::<BGPAdvertisement>))
         .route(BGPPeer::PATH, post(review::<BGPPeer>))

@@ -1,7 +1,8 @@
-//! The facts: what MetalLB 0.16 and its operator serve.
+//! The facts: what MetalLB 0.16 and its operator serve, and what is added to it (`v1alpha1`).
 
 /// Kind, resource, version, whether it is the stored one, and the warning of a deprecated one.
 pub(crate) const VERSIONS: &str = "
+AddressReservation | addressreservations | v1alpha1 | stored |
 BFDProfile         | bfdprofiles         | v1beta1 | stored |
 BGPAdvertisement   | bgpadvertisements   | v1beta1 | stored |
 BGPPeer            | bgppeers            | v1beta1 |        | v1beta1 is deprecated, please use v1beta2
@@ -17,6 +18,10 @@ ServiceL2Status    | servicel2statuses   | v1beta1 | stored |
 
 /// Resource, name of the column, type, path, priority.
 pub(crate) const COLUMNS: &str = "
+addressreservations | Addresses               | string  | .spec.addresses              |
+addressreservations | Namespace               | string  | .spec.namespace              |
+addressreservations | Service                 | string  | .spec.service.name           |
+addressreservations | Service Namespace       | string  | .spec.service.namespace      | 10
 bfdprofiles         | Passive Mode            | boolean | .spec.passiveMode            |
 bfdprofiles         | Transmit Interval       | integer | .spec.transmitInterval       |
 bfdprofiles         | Receive Interval        | integer | .spec.receiveInterval        |
@@ -63,6 +68,22 @@ pub(crate) const FOREIGN: &[(&str, &str)] = &[
 
 /// Resource and version, and of each field: path, type, default, whether it must be there, rules.
 pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
+    (
+        "addressreservations",
+        "v1alpha1",
+        "
+        spec                        | object        | | yes |
+        spec.addresses              | []string      | | |
+        spec.namespace              | string        | | |
+        spec.service                | object        | | |
+        spec.service.namespace      | string        | | yes |
+        spec.service.name           | string        | | yes |
+        spec.quotas                 | []object      | | |
+        spec.quotas[].namespace     | string        | | yes |
+        spec.quotas[].maxAddresses  | integer int64 | | yes | 0..
+        status                      | object        | | |
+        ",
+    ),
     (
         "bfdprofiles",
         "v1beta1",
@@ -298,6 +319,13 @@ const IMMUTABLE: &str = "Value is immutable";
 
 /// Resource, version, path, rule (CEL) and message.
 pub(crate) const RULES: &[(&str, &str, &str, &str, &str)] = &[
+    (
+        "addressreservations",
+        "v1alpha1",
+        "spec",
+        "!has(self.service) || !has(self.namespace)",
+        "addresses are for a Service or for a namespace: give service or namespace, not both",
+    ),
     (
         "bgpadvertisements",
         "v1beta1",

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
+use ferrolb_api::v1alpha1::AddressReservation;
 use ferrolb_api::v1beta1::IPAddressPool;
 use ferrolb_api::well_known::DEFAULT_NAMESPACE;
 use ferrolb_core::allocator::LoadBalancers;
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 }
                 None => format!("there is no pool {name} in namespace {}", args.namespace),
             })?;
-            detail(pool, &services, Page { from: args.from, limit: args.limit })
+            detail(&config, pool, &services, Page { from: args.from, limit: args.limit })
         }
         (None, None) => summary(&config, &services),
     };
@@ -84,9 +85,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn read(args: &Args) -> anyhow::Result<(Config, LoadBalancers)> {
     let own = Some(args.namespace.as_str());
     let pools: Vec<IPAddressPool> = args.access.list("ipaddresspools.v1beta1.metallb.io", own)?;
+    let reservations: Vec<AddressReservation> =
+        args.access.list("addressreservations.v1alpha1.ferrolb.io", own)?;
     let namespaces: Vec<Namespace> = args.access.list("namespaces", None)?;
     let services: Vec<Service> = args.access.list("services", None)?;
-    let config = compile(&Resources::default().with_pools(pools).with_namespaces(namespaces)).config;
+    let resources = Resources::default().with_pools(pools).with_reservations(reservations);
+    let config = compile(&resources.with_namespaces(namespaces)).config;
     let services = services.iter().map(|service| LoadBalancer::new(service, []));
     let services = services.filter(|service| service.is_handled_by(args.lb_class.as_deref()));
     Ok((config, services.map(|service| (service.key.clone(), service)).collect()))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ferrolb_api::conversion::to_v1beta2;
 use ferrolb_api::v1beta1;
-use ferrolb_api::well_known::GROUP;
+use ferrolb_api::well_known::{ADDED_GROUP, GROUP};
 use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
 use ferrolb_core::config::{Diagnostic, Kind, ObjectRef, Severity, compile};
 use ferrolb_core::resources::Resources;
@@ -80,19 +80,21 @@ fn objects(document: &Node) -> Vec<&Node> {
     }
 }
 
-/// An object of our API group in a source.
+/// An object of our API groups in a source.
 #[derive(Clone, Copy)]
 struct Object<'a> {
     source: usize,
     node: &'a Node,
+    group: &'a str,
     version: &'a str,
     kind: &'a str,
 }
 
 impl<'a> Object<'a> {
     fn of(source: usize, node: &'a Node) -> Option<Self> {
-        let version = node.text_at(&["apiVersion"])?.strip_prefix(GROUP)?.strip_prefix('/')?;
-        Some(Self { source, node, version, kind: node.text_at(&["kind"])? })
+        let (group, version) = node.text_at(&["apiVersion"])?.split_once('/')?;
+        let ours = [GROUP, ADDED_GROUP].contains(&group);
+        ours.then_some(Self { source, node, group, version, kind: node.text_at(&["kind"])? })
     }
 
     fn finding(&self, rule: Rule, field: &str, message: String, help: String) -> Finding {
@@ -111,7 +113,7 @@ impl<'a> Object<'a> {
 
     /// What is wrong with the object in itself; what there is to compile.
     fn check(&self, namespace: &str, findings: &mut Vec<Finding>) -> Option<(ObjectRef, Candidate)> {
-        let violations = violations(self.version, self.kind, self.node);
+        let violations = violations(self.group, self.version, self.kind, self.node);
         let readable = violations.is_empty();
         findings
             .extend(violations.into_iter().map(|it| self.finding(it.rule, &it.field, it.message, it.help)));
@@ -186,11 +188,12 @@ fn of_compiler(diagnostic: &Diagnostic, object: Option<&Object<'_>>) -> Finding 
     }
 }
 
-const CONFIGURATION: [Kind; 6] = [
+const CONFIGURATION: [Kind; 7] = [
     Kind::BfdProfile,
     Kind::BgpPeer,
     Kind::Community,
     Kind::IpAddressPool,
+    Kind::AddressReservation,
     Kind::L2Advertisement,
     Kind::BgpAdvertisement,
 ];
@@ -219,6 +222,7 @@ fn decode(
         Kind::BgpPeer => Candidate::BgpPeer(read(object)?),
         Kind::Community => Candidate::Community(read(object)?),
         Kind::IpAddressPool => Candidate::IpAddressPool(read(object)?),
+        Kind::AddressReservation => Candidate::AddressReservation(read(object)?),
         Kind::L2Advertisement => Candidate::L2Advertisement(read(object)?),
         Kind::BgpAdvertisement => Candidate::BgpAdvertisement(read(object)?),
     };
@@ -228,6 +232,7 @@ fn decode(
 fn put(resources: Resources, candidate: Candidate) -> Resources {
     match candidate {
         Candidate::IpAddressPool(it) => resources.with_pools([it]),
+        Candidate::AddressReservation(it) => resources.with_reservations([it]),
         Candidate::L2Advertisement(it) => resources.with_l2_advertisements([it]),
         Candidate::BgpAdvertisement(it) => resources.with_bgp_advertisements([it]),
         Candidate::BgpPeer(it) => resources.with_bgp_peers([it]),

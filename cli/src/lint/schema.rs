@@ -3,7 +3,6 @@
 
 use std::sync::LazyLock;
 
-use ferrolb_api::well_known::GROUP;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
@@ -31,20 +30,21 @@ impl Violation {
     }
 }
 
-/// Checks an object of our API group.
-pub(super) fn violations(version: &str, kind: &str, object: &Node) -> Vec<Violation> {
+/// Checks an object of one of our API groups.
+pub(super) fn violations(group: &str, version: &str, kind: &str, object: &Node) -> Vec<Violation> {
     let kinds = || DEFINITIONS.iter().map(|crd| crd.spec.names.kind.as_str());
-    let Some(crd) = DEFINITIONS.iter().find(|crd| crd.spec.names.kind == kind) else {
+    let is_meant = |crd: &&CustomResourceDefinition| crd.spec.names.kind == kind && crd.spec.group == group;
+    let Some(crd) = DEFINITIONS.iter().find(is_meant) else {
         return vec![Violation {
             rule: Rule::UnknownKind,
             field: "kind".into(),
-            message: format!("{GROUP} has no kind {kind:?}"),
+            message: format!("{group} has no kind {kind:?}"),
             help: nearest(kind, kinds()).map_or_else(String::new, |it| format!("did you mean {it}?")),
         }];
     };
     let versions = &crd.spec.versions;
     let Some(found) = versions.iter().find(|it| it.name == version) else {
-        let known: Vec<_> = versions.iter().map(|it| format!("{GROUP}/{}", it.name)).collect();
+        let known: Vec<_> = versions.iter().map(|it| format!("{group}/{}", it.name)).collect();
         return vec![Violation {
             rule: Rule::UnknownKind,
             field: "apiVersion".into(),
@@ -212,7 +212,7 @@ mod tests {
         let node = document::read(yaml).unwrap().remove(0);
         let version = node.text_at(&["apiVersion"]).unwrap().rsplit('/').next().unwrap().to_owned();
         let kind = node.text_at(&["kind"]).unwrap().to_owned();
-        let violations = super::violations(&version, &kind, &node);
+        let violations = super::violations("metallb.io", &version, &kind, &node);
         violations.into_iter().map(|it| format!("{}: {} {}", it.rule.id(), it.message, it.help)).collect()
     }
 

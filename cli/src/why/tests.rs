@@ -14,7 +14,7 @@ fn chain() -> Chain {
         verdict: Verdict::Announced { layer2: BTreeSet::from([a.clone()]), bgp: BTreeSet::new() },
         addresses: vec!["192.0.2.1".parse().unwrap()],
         refusal: None,
-        pool: Some("lan".into()),
+        pools: vec!["lan".into()],
         advertisements: vec![ObjectRef::new(Kind::L2Advertisement, "all")],
         layer2: BTreeMap::from([
             (a.clone(), NodeVerdict::Announces(())),

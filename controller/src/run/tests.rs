@@ -13,6 +13,8 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::testing::api::{Api, Gate};
 
+mod paused;
+
 const NAMESPACE: &str = "metallb-system";
 const SERVICES: &str = "services";
 
@@ -34,6 +36,10 @@ struct Running {
 
 impl Running {
     fn start(api: &Api, client: Client, pod: &str) -> Self {
+        Self::start_with(api, client, pod, FAST)
+    }
+
+    fn start_with(api: &Api, client: Client, pod: &str, times: Times) -> Self {
         api.put("pods", json!({"metadata": {"namespace": NAMESPACE, "name": pod}}));
         let shutdown = Shutdown::default();
         let metrics = Registry::new();
@@ -46,7 +52,7 @@ impl Running {
             shutdown: shutdown.clone(),
         };
         let args = Args::parse_from(["controller", "--pod-name", pod]);
-        Self { shutdown, metrics, task: tokio::spawn(run_with(args, process, FAST)) }
+        Self { shutdown, metrics, task: tokio::spawn(run_with(args, process, times)) }
     }
 
     async fn stop(self) {
@@ -298,5 +304,53 @@ async fn a_rival_is_named_and_not_fought() {
     until("another Service", || address(&api, "other") == "10.0.0.1").await;
     assert_eq!(address(&api, "s"), "172.16.0.3");
     assert_eq!(status_writes(&api.writes()), 1);
+    running.stop().await;
+}
+
+/// Reservations and conflicts are followed while the controller runs.
+#[tokio::test]
+async fn what_is_reserved_or_in_conflict_goes_to_nobody_else() {
+    let api = Api::default();
+    let (client, _gate) = api.attach().await;
+    pool(&api, "10.0.0.0-10.0.0.4");
+    let reserve = |addresses: Value, quota: usize| {
+        json!({
+            "apiVersion": "ferrolb.io/v1alpha1", "kind": "AddressReservation",
+            "metadata": {"namespace": NAMESPACE, "name": "r"},
+            "spec": {"addresses": addresses, "service": {"namespace": "demo", "name": "mine"},
+                     "quotas": [{"namespace": "demo", "maxAddresses": quota}]},
+        })
+    };
+    api.put("addressreservations", reserve(json!(["10.0.0.0"]), 3));
+    api.put(
+        "configurationstates",
+        json!({
+            "apiVersion": "metallb.io/v1beta1", "kind": "ConfigurationState",
+            "metadata": {"namespace": NAMESPACE, "name": "speaker-a",
+                         "annotations": {"ferrolb.io/address-conflicts": "10.0.0.1"}},
+        }),
+    );
+    let running = Running::start(&api, client, "controller-1");
+    service(&api, "a", EARLIER);
+    until("what is neither reserved nor in conflict", || address(&api, "a") == "10.0.0.2").await;
+    service(&api, "mine", LATER);
+    until("what is reserved", || address(&api, "mine") == "10.0.0.0").await;
+    service(&api, "b", LATER);
+    until("the third address", || address(&api, "b") == "10.0.0.3").await;
+    service(&api, "c", LATER);
+    until("the quota", || condition(&api, "c")["reason"] == "QuotaExceeded").await;
+    api.put("addressreservations", reserve(json!(["10.0.0.0"]), 5));
+    until("the fourth address", || address(&api, "c") == "10.0.0.4").await;
+    service(&api, "d", LATER);
+    until("no free address", || condition(&api, "d")["reason"] == "Exhausted").await;
+    api.change(
+        "configurationstates",
+        NAMESPACE,
+        "speaker-a",
+        &json!({"metadata": {"annotations": {"ferrolb.io/address-conflicts": null}}}),
+    );
+    until("the conflict is over", || address(&api, "d") == "10.0.0.1").await;
+    until("the count", || running.metric(r#"metallb_allocator_addresses_in_use_total{pool="default"} 5"#))
+        .await;
     running.stop().await;
 }

@@ -1,8 +1,10 @@
 //! Which address a Service without one is given.
 //!
-//! Pools that are restricted and admit the Service come first, by priority; then the others. Within a
-//! pool the lowest address of the first range that has one. A Service with a sharing key takes the
-//! lowest that is free or that it can share. A dual-stack pair comes from one pool.
+//! An address that is reserved for the Service comes first. Then pools that are restricted and admit the
+//! Service, by priority; then the others. Within a pool what is reserved for the namespace, then the lowest
+//! address of the first range that has one. A Service with a sharing key takes the lowest that is free or
+//! that it can share. A dual-stack pair comes from one pool where one has both families, else from two of
+//! the same standing.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,6 +21,13 @@ pub(super) fn choose(
     index: &Index<'_>,
     service: &LoadBalancer,
 ) -> Result<Assignment, Refusal> {
+    let assignment = choose_any(config, index, service)?;
+    index.check_quota(&assignment.addresses, service)?;
+    Ok(assignment)
+}
+
+/// The same, however many addresses its namespace may have.
+fn choose_any(config: &Config, index: &Index<'_>, service: &LoadBalancer) -> Result<Assignment, Refusal> {
     let requested = service.requested.as_ref().map_err(|error| Refusal::Request(error.clone()))?;
     let families = service.families.as_ref().map_err(|error| Refusal::ClusterFamilies(error.clone()))?;
     if !requested.is_empty() {
@@ -32,10 +41,12 @@ pub(super) fn choose(
 
 /// The address of a family that a pool would give to the Service.
 pub(super) fn next(index: &Index<'_>, pool: &Pool, family: Family, service: &LoadBalancer) -> Option<IpAddr> {
-    pool.ranges_of(family).find_map(|range| {
-        let free = index.first_free(&pool.name, range, pool.avoid_buggy_ips);
-        let shared = index.first_shareable(range, service).filter(|address| pool.offers(*address));
-        free.into_iter().chain(shared).min()
+    index.first_reserved(pool, family, service).or_else(|| {
+        pool.ranges_of(family).find_map(|range| {
+            let free = index.first_free(&pool.name, range, pool.avoid_buggy_ips);
+            let shared = index.first_shareable(range, service).filter(|address| pool.offers(*address));
+            free.into_iter().chain(shared).min()
+        })
     })
 }
 
@@ -54,13 +65,13 @@ fn these(
         return Err(Refusal::NotAdmitted(pool.name.clone()));
     }
     for address in addresses {
-        index.check(*address, service)?;
+        index.may_give(*address, service)?;
     }
     match &service.requested_pool {
         Some(wanted) if *wanted != pool.name => {
             Err(Refusal::RequestedPool { addresses: addresses.to_vec(), pool: wanted.clone() })
         }
-        _ => Ok(Assignment { addresses: addresses.to_vec(), pool: pool.name.clone() }),
+        _ => Ok(Assignment::new(addresses.to_vec(), [pool.name.as_str()])),
     }
 }
 
@@ -95,7 +106,7 @@ fn from_pool(
         },
     };
     if pool.admits(&service.key.namespace, &service.labels) {
-        Ok(Assignment { addresses, pool: name.to_owned() })
+        Ok(Assignment::new(addresses, [name]))
     } else {
         Err(Refusal::NotAdmitted(name.to_owned()))
     }
@@ -107,18 +118,89 @@ fn automatic(
     service: &LoadBalancer,
     families: Families,
 ) -> Result<Assignment, Refusal> {
-    let auto = || config.pools().values().map(Arc::as_ref).filter(|pool| pool.auto_assign);
-    let mut restricted: Vec<(i64, &Pool)> = auto()
-        .filter(|pool| pool.admits(&service.key.namespace, &service.labels))
+    if let Some(assignment) = reserved(config, index, service, families) {
+        return Ok(assignment);
+    }
+    match first_of(&restricted(config, service), index, service, families)? {
+        Some(assignment) => Ok(assignment),
+        None => first_of(&open(config), index, service, families)?.ok_or(Refusal::Exhausted),
+    }
+}
+
+/// What is reserved for this very Service, whether the pool gives addresses by itself or not. Where that is an
+/// address of one family and the Service is to have two, the other one is the next best.
+fn reserved(
+    config: &Config,
+    index: &Index<'_>,
+    service: &LoadBalancer,
+    families: Families,
+) -> Option<Assignment> {
+    let first = |family| {
+        let reserved = config.reservations().of_service(&service.key).iter();
+        reserved.filter(|it| it.range.family() == family).find_map(|it| {
+            let pool = config.pools().get(&it.pool)?;
+            let admitted = pool.admits(&service.key.namespace, &service.labels);
+            let address = index.first_reserved(pool, family, service).filter(|_| admitted)?;
+            Some((address, &**pool))
+        })
+    };
+    let only = |(address, pool): (IpAddr, &Pool)| Assignment::new(vec![address], [pool.name.as_str()]);
+    if let Families::Single(family) = families {
+        return first(family).map(only);
+    }
+    let pair = |(v4, from): (IpAddr, &str), (v6, and): (IpAddr, &str)| {
+        Some(Assignment::new(vec![v4, v6], [from, and]))
+    };
+    let next_best = |pool, family| second(config, index, service, pool, family);
+    match (service.family_policy, first(Family::V4), first(Family::V6)) {
+        (FamilyPolicy::SingleStack, ..) | (_, None, None) => None,
+        (_, Some((v4, from)), Some((v6, and))) => pair((v4, &from.name), (v6, &and.name)),
+        (policy, Some((v4, from)), None) => match next_best(from, Family::V6) {
+            Some(v6) => pair((v4, &from.name), v6),
+            None => (policy == FamilyPolicy::PreferDualStack).then(|| only((v4, from))),
+        },
+        (policy, None, Some((v6, from))) => match next_best(from, Family::V4) {
+            Some(v4) => pair(v4, (v6, &from.name)),
+            None => (policy == FamilyPolicy::PreferDualStack).then(|| only((v6, from))),
+        },
+    }
+}
+
+/// Pools that are restricted and admit the Service, best first.
+fn restricted<'a>(config: &'a Config, service: &LoadBalancer) -> Vec<&'a Pool> {
+    let admitting = config.pools().values().map(Arc::as_ref);
+    let admitting = admitting.filter(|pool| pool.admits(&service.key.namespace, &service.labels));
+    let mut restricted: Vec<(i64, &Pool)> = admitting
+        .filter(|pool| pool.auto_assign)
         .filter_map(|pool| Some((pool.restriction.as_ref()?.rank(), pool)))
         .collect();
     restricted.sort_by_key(|(rank, pool)| (*rank, &pool.name));
-    let restricted: Vec<&Pool> = restricted.into_iter().map(|(_, pool)| pool).collect();
-    let open: Vec<&Pool> = auto().filter(|pool| pool.restriction.is_none()).collect();
-    match first_of(&restricted, index, service, families)? {
-        Some(assignment) => Ok(assignment),
-        None => first_of(&open, index, service, families)?.ok_or(Refusal::Exhausted),
-    }
+    restricted.into_iter().map(|(_, pool)| pool).collect()
+}
+
+/// Pools that are for everybody.
+fn open(config: &Config) -> Vec<&Pool> {
+    let pools = config.pools().values().map(Arc::as_ref);
+    pools.filter(|pool| pool.auto_assign && pool.restriction.is_none()).collect()
+}
+
+/// The address of the other family for a Service that holds one of `pool`: from there, or from a pool of the
+/// same standing where the Service asks for nothing in particular. With the name of its pool.
+pub(super) fn second<'a>(
+    config: &'a Config,
+    index: &Index<'_>,
+    service: &LoadBalancer,
+    pool: &'a Pool,
+    family: Family,
+) -> Option<(IpAddr, &'a str)> {
+    let asks = service.requested_pool.is_some() || service.requested != Ok(Vec::new());
+    let others = match (asks || !pool.auto_assign, &pool.restriction) {
+        (true, _) => Vec::new(),
+        (false, Some(_)) => restricted(config, service),
+        (false, None) => open(config),
+    };
+    let mut pools = std::iter::once(pool).chain(others);
+    pools.find_map(|pool| Some((next(index, pool, family, service)?, pool.name.as_str())))
 }
 
 /// What the first pool of a list that can serve the Service gives.
@@ -128,12 +210,10 @@ fn first_of(
     service: &LoadBalancer,
     families: Families,
 ) -> Result<Option<Assignment>, Refusal> {
-    let single = |family| {
-        pools.iter().find_map(|pool| {
-            let addresses = vec![next(index, pool, family, service)?];
-            Some(Assignment { addresses, pool: pool.name.clone() })
-        })
+    let first = |family| {
+        pools.iter().find_map(|pool| Some((next(index, pool, family, service)?, pool.name.as_str())))
     };
+    let single = |family| first(family).map(|(address, pool)| Assignment::new(vec![address], [pool]));
     let family = match families {
         Families::Single(family) => return Ok(single(family)),
         Families::Dual => service.primary_family,
@@ -141,12 +221,17 @@ fn first_of(
     let pair = pools.iter().find_map(|pool| {
         let v4 = next(index, pool, Family::V4, service)?;
         let v6 = next(index, pool, Family::V6, service)?;
-        Some(Assignment { addresses: vec![v4, v6], pool: pool.name.clone() })
+        Some((vec![v4, v6], pool.name.as_str()))
     });
     match (service.family_policy, pair) {
         // Two cluster addresses but no wish for two: MetalLB takes this for a contradiction.
-        (FamilyPolicy::SingleStack, Some(pair)) => Err(Refusal::NoDualStack(pair.pool)),
-        (FamilyPolicy::PreferDualStack, None) => Ok(single(family).or_else(|| single(family.other()))),
-        (_, pair) => Ok(pair),
+        (FamilyPolicy::SingleStack, Some((_, pool))) => Err(Refusal::NoDualStack(pool.to_owned())),
+        (FamilyPolicy::SingleStack, None) => Ok(None),
+        (_, Some((pair, pool))) => Ok(Some(Assignment::new(pair, [pool]))),
+        (policy, None) => match (first(Family::V4), first(Family::V6)) {
+            (Some((v4, from)), Some((v6, and))) => Ok(Some(Assignment::new(vec![v4, v6], [from, and]))),
+            _ if policy == FamilyPolicy::RequireDualStack => Ok(None),
+            _ => Ok(single(family).or_else(|| single(family.other()))),
+        },
     }
 }

@@ -40,6 +40,25 @@ pub(super) fn age(service: &LoadBalancer) -> Age {
     (created.is_none(), created)
 }
 
+/// Of Services that hold one address, those that have to go, each with one that stays and does not share
+/// with it. Those stay that are first by [`Rank`], and whoever can share with all before.
+pub fn yielding<'a>(
+    holders: impl IntoIterator<Item = &'a LoadBalancer>,
+) -> Vec<(&'a LoadBalancer, &'a LoadBalancer)> {
+    let mut holders: Vec<&LoadBalancer> = holders.into_iter().collect();
+    holders.sort_by_key(|service| (Rank::of(service), &service.key));
+    let (mut staying, mut yielding): (Vec<&LoadBalancer>, Vec<_>) = Default::default();
+    for service in holders {
+        let shares =
+            |it: &LoadBalancer| it.sharing.allows(&service.sharing) && it.ports.is_disjoint(&service.ports);
+        match staying.iter().find(|it| !shares(it)) {
+            Some(keeper) => yielding.push((service, *keeper)),
+            None => staying.push(service),
+        }
+    }
+    yielding
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,26 +68,12 @@ mod tests {
         service("ns", name).holding(&["1.2.3.4"])
     }
 
-    /// Of Services that hold one address, those that may: the first by [`Rank`], and whoever can share it
-    /// with all before.
-    fn keepers<'a>(holders: impl IntoIterator<Item = &'a LoadBalancer>) -> Vec<&'a LoadBalancer> {
-        let mut holders: Vec<&LoadBalancer> = holders.into_iter().collect();
-        holders.sort_by_key(|service| (Rank::of(service), &service.key));
-        let mut keepers: Vec<&LoadBalancer> = Vec::new();
-        for service in holders {
-            let shares = |it: &&LoadBalancer| {
-                it.sharing.allows(&service.sharing) && it.ports.is_disjoint(&service.ports)
-            };
-            if keepers.iter().all(shares) {
-                keepers.push(service);
-            }
-        }
-        keepers
-    }
-
+    /// Names of the Services that stay.
     fn kept(services: &[ServiceBuilder]) -> String {
         let services: Vec<LoadBalancer> = services.iter().map(|it| it.clone().lb()).collect();
-        let mut names: Vec<&str> = keepers(&services).iter().map(|it| it.key.name.as_str()).collect();
+        let going: Vec<&str> = yielding(&services).iter().map(|(it, _)| it.key.name.as_str()).collect();
+        let names = services.iter().map(|it| it.key.name.as_str());
+        let mut names: Vec<&str> = names.filter(|name| !going.contains(name)).collect();
         names.sort_unstable();
         names.join(" ")
     }

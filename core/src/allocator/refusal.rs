@@ -4,6 +4,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::config::Holder;
 use crate::service::{FamilyError, Port, RequestError, ServiceKey};
 use crate::text::{Quoted, QuotedList, quoted_list};
 
@@ -58,6 +59,24 @@ pub enum Refusal {
         /// The address.
         address: IpAddr,
     },
+    /// The address is reserved for somebody else.
+    Reserved {
+        /// The address.
+        address: IpAddr,
+        /// Whom it is for.
+        holder: Holder,
+        /// Name of the AddressReservation.
+        reservation: String,
+    },
+    /// The Services of the namespace have as many addresses as they may.
+    QuotaExceeded {
+        /// The namespace.
+        namespace: String,
+        /// How many these are.
+        limit: usize,
+    },
+    /// A host that is no speaker has the address.
+    AddressConflict(IpAddr),
     /// Somebody else (by the name of its field manager) insists on writing the status.
     Contested(String),
 }
@@ -82,6 +101,9 @@ impl Refusal {
             Self::NotAdmitted(_) => "NotAdmitted",
             Self::SharingMismatch { .. } => "SharingMismatch",
             Self::PortConflict { .. } => "PortConflict",
+            Self::Reserved { .. } => "Reserved",
+            Self::QuotaExceeded { .. } => "QuotaExceeded",
+            Self::AddressConflict(_) => "AddressConflict",
             Self::Contested(_) => "Contested",
         }
     }
@@ -125,6 +147,22 @@ impl fmt::Display for Refusal {
             Self::PortConflict { port, address } => {
                 write!(f, "port {port} is already in use on \"{address}\"")
             }
+            Self::Reserved { address, holder, reservation } => {
+                write!(
+                    f,
+                    "\"{address}\" is reserved for {holder} by AddressReservation {}",
+                    Quoted(reservation)
+                )
+            }
+            Self::QuotaExceeded { namespace, limit } => write!(
+                f,
+                "namespace {namespace} may have {limit} addresses (maxAddresses of an AddressReservation) and has no \
+                 more left"
+            ),
+            Self::AddressConflict(address) => write!(
+                f,
+                "a host outside the cluster uses \"{address}\": remove it there, or ask for another address"
+            ),
             Self::Contested(writer) => write!(f, "the status is written by {} as well", Quoted(writer)),
         }
     }

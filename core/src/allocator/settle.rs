@@ -1,11 +1,12 @@
 //! The two halves of a pass, for one Service: does it keep what it holds, and what is it given.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ferrolb_api::well_known::service_condition;
 
-use super::candidates::{choose, next, not_in_pool};
+use super::candidates::{choose, not_in_pool, second};
 use super::sharing::Index;
 use super::{Assignment, Event, Held, Outcome, Refusal, StatusWrite};
 use crate::config::Config;
@@ -59,9 +60,9 @@ impl<'a> Draft<'a> {
         let done = match written {
             Some(written) => written.assignment == assignment,
             None => {
-                let pool = assignment.as_ref().map(|it| &it.pool);
+                let pools = assignment.as_ref().map(Assignment::record);
                 let addresses = assignment.as_ref().map(|it| it.addresses.as_slice()).unwrap_or_default();
-                service.ingress.is_exactly(addresses) && service.recorded_pool.as_ref() == pool
+                service.ingress.is_exactly(addresses) && service.recorded_pool == pools
             }
         };
         let done = done && shown == condition.as_ref();
@@ -111,7 +112,7 @@ fn condition(
 /// status, or what was written and not seen back.
 pub(super) struct Holding<'a> {
     what: What<'a>,
-    recorded: Option<&'a str>,
+    recorded: Option<Cow<'a, str>>,
 }
 
 enum What<'a> {
@@ -121,10 +122,10 @@ enum What<'a> {
 
 impl<'a> Holding<'a> {
     pub(super) fn of(held: &'a Held, service: &'a LoadBalancer) -> Self {
-        let recorded = service.recorded_pool.as_deref();
+        let recorded = service.recorded_pool.as_deref().map(Cow::Borrowed);
         match (held.written(service), &service.grant) {
             (Some(write), _) => match &write.assignment {
-                Some(it) => Self { what: What::Given(&it.addresses), recorded: Some(&it.pool) },
+                Some(it) => Self { what: What::Given(&it.addresses), recorded: Some(it.record().into()) },
                 None => Self { what: What::Given(&[]), recorded: None },
             },
             (None, Some(grant)) if service.is_overwritten() => {
@@ -167,7 +168,7 @@ impl<'a> Holding<'a> {
 
 impl<'a> Pass<'a> {
     pub(super) fn new(config: &'a Config, held: &'a Held) -> Self {
-        Self { config, held, index: Index::new(config) }
+        Self { config, held, index: Index::new(config, &held.conflicts) }
     }
 
     pub(super) fn index(&self) -> &Index<'a> {
@@ -223,8 +224,8 @@ impl<'a> Pass<'a> {
             let by = rival.map(|rival| rival.name.clone());
             draft.events.push(Event::Overwritten { given: addresses.clone(), found, by });
         }
-        let pool = match self.keep(service, &addresses, holding.recorded) {
-            Ok(pool) => pool,
+        let pools = match self.keep(service, &addresses, holding.recorded.as_deref()) {
+            Ok(pools) => pools,
             Err(refusal) => {
                 if self.is_given_twice(service, &addresses) {
                     draft.events.push(Event::GivenTwice(refusal.clone()));
@@ -235,10 +236,10 @@ impl<'a> Pass<'a> {
         };
         match &service.requested_pool {
             // To ask for a pool that is left out is no reason to lose an address either.
-            Some(wanted) if *wanted != pool && self.config.left_out_pools().contains_key(wanted) => {
+            Some(wanted) if pools != [wanted] && self.config.left_out_pools().contains_key(wanted) => {
                 draft.refusal = Some(Refusal::UnknownPool(wanted.clone()));
             }
-            Some(wanted) if *wanted != pool => return draft,
+            Some(wanted) if pools != [wanted] => return draft,
             _ => {}
         }
         match &service.requested {
@@ -254,7 +255,7 @@ impl<'a> Pass<'a> {
         for address in &addresses {
             self.index.claim(*address, service);
         }
-        draft.assignment = Some(Assignment { addresses, pool });
+        draft.assignment = Some(Assignment::new(addresses, pools));
         draft
     }
 
@@ -266,8 +267,8 @@ impl<'a> Pass<'a> {
         }
         draft.next = Next::Nothing;
         draft.hands_off = true;
-        let pool = self.config.pool_holding(&addresses, holding.recorded);
-        draft.assignment = pool.map(|pool| Assignment { addresses, pool: pool.to_owned() });
+        let pools = self.config.pools_holding(&addresses, holding.recorded.as_deref());
+        draft.assignment = pools.map(|pools| Assignment::new(addresses, pools));
         draft
     }
 
@@ -297,39 +298,66 @@ impl<'a> Pass<'a> {
         !known && addresses.iter().any(other_term)
     }
 
-    /// Whether a Service may keep addresses, and which pool they count as being from.
+    /// Whether a Service may keep addresses, and which pools they count as being from.
     fn keep(
         &self,
         service: &LoadBalancer,
         addresses: &[IpAddr],
         recorded: Option<&str>,
-    ) -> Result<String, Refusal> {
-        let left_out = || self.config.left_out_pool_with(addresses, recorded).map(|pool| pool.name.clone());
-        let pool = match self.config.pool_with(addresses) {
-            Some(pool) if pool.admits(&service.key.namespace, &service.labels) => pool.name.clone(),
-            Some(pool) => left_out().ok_or_else(|| Refusal::NotAdmitted(pool.name.clone()))?,
-            None => left_out().ok_or_else(|| not_in_pool(addresses))?,
+    ) -> Result<Vec<&'a str>, Refusal> {
+        let pools = match (self.pool_to_keep(service, addresses, recorded), addresses) {
+            (Ok(pool), _) => vec![pool],
+            (Err(refusal), [a, b]) => {
+                let of = |address: IpAddr| self.pool_to_keep(service, &[address], recorded);
+                match (of(*a), of(*b)) {
+                    (Ok(a), Ok(b)) => vec![a, b],
+                    _ => return Err(refusal),
+                }
+            }
+            (Err(refusal), _) => return Err(refusal),
         };
         for address in addresses {
             self.index.check(*address, service)?;
         }
-        Ok(pool)
+        Ok(pools)
+    }
+
+    /// The one pool that a Service may keep these addresses from.
+    fn pool_to_keep(
+        &self,
+        service: &LoadBalancer,
+        addresses: &[IpAddr],
+        recorded: Option<&str>,
+    ) -> Result<&'a str, Refusal> {
+        let config = self.config;
+        let left_out = || config.left_out_pool_with(addresses, recorded).map(|pool| pool.name.as_str());
+        match config.pool_with(addresses) {
+            Some(pool) if pool.admits(&service.key.namespace, &service.labels) => Ok(&pool.name),
+            Some(pool) => left_out().ok_or_else(|| Refusal::NotAdmitted(pool.name.clone())),
+            None => left_out().ok_or_else(|| not_in_pool(addresses)),
+        }
     }
 
     /// The second half for a Service that holds an address of one family and prefers two.
     pub(super) fn complete(&mut self, draft: &mut Draft<'a>) {
-        let Some(Assignment { addresses, pool }) = &mut draft.assignment else { return };
-        let [first] = addresses[..] else { return };
+        let Some(Assignment { addresses, pools }) = &mut draft.assignment else { return };
+        let ([first], [pool]) = (&addresses[..], &pools[..]) else { return };
+        let first = *first;
         // A pool that is left out gives nothing.
         let Some(pool) = self.config.pools().get(pool) else { return };
-        match next(&self.index, pool, Family::of(first).other(), draft.service) {
-            Some(second) => {
+        let found = second(self.config, &self.index, draft.service, pool, Family::of(first).other());
+        let checked = found.map(|it| self.index.check_quota(&[it.0], draft.service).map(|()| it)).transpose();
+        match checked {
+            Ok(Some((second, from))) => {
                 self.index.claim(second, draft.service);
                 addresses.push(second);
+                if from != pool.name {
+                    pools.push(from.to_owned());
+                }
                 draft.events.push(Event::AssignedAdditional(second));
             }
-            None => {
-                let refusal = Refusal::OneFamily(first);
+            other => {
+                let refusal = other.err().unwrap_or(Refusal::OneFamily(first));
                 draft.events.push(Event::AdditionalFailed(refusal.clone()));
                 draft.refusal = Some(refusal);
             }

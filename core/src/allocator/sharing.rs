@@ -6,20 +6,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use rangemap::RangeInclusiveSet;
 
 use super::Refusal;
-use crate::config::Config;
 use crate::config::ranges::{Family, IpRange, from_number, is_buggy, to_number};
+use crate::config::{Config, Pool};
 use crate::service::{LoadBalancer, Port, ServiceKey, SharingKey};
 
 /// Addresses in use.
 pub(super) struct Index<'a> {
     config: &'a Config,
+    /// What strangers have.
+    conflicts: &'a BTreeSet<IpAddr>,
     uses: BTreeMap<IpAddr, Use<'a>>,
-    /// What cannot be given again, for each pool in force: its used addresses.
+    /// What cannot be given (again) to everybody, for each pool in force: addresses that are used, reserved or
+    /// in conflict.
     taken: BTreeMap<(&'a str, Family), Runs>,
+    /// What cannot be given of what is reserved, to whomever: used addresses or in conflict.
+    bound: BTreeMap<Family, Runs>,
+    /// What Services of namespaces with a quota have.
+    of_namespace: BTreeMap<&'a str, BTreeSet<IpAddr>>,
     /// What Services share under a key.
     shared: BTreeMap<&'a SharingKey, Shared<'a>>,
 }
@@ -41,8 +49,86 @@ struct Shared<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn new(config: &'a Config) -> Self {
-        Self { config, uses: BTreeMap::new(), taken: BTreeMap::new(), shared: BTreeMap::new() }
+    pub(super) fn new(config: &'a Config, conflicts: &'a BTreeSet<IpAddr>) -> Self {
+        let (uses, taken, bound, of_namespace, shared) = Default::default();
+        let mut index = Self { config, conflicts, uses, taken, bound, of_namespace, shared };
+        for reserved in config.reservations().all() {
+            let of_pool = index.taken.entry((&reserved.pool, reserved.range.family())).or_default();
+            of_pool.insert(reserved.range.numbers());
+        }
+        for address in conflicts {
+            index.take(*address);
+        }
+        index
+    }
+
+    /// Nobody is given the address from now on. Returns the run of addresses that is out of question for it.
+    fn take(&mut self, address: IpAddr) -> Option<RangeInclusive<u128>> {
+        let pool = self.config.pool_around(address)?;
+        let number = to_number(address);
+        let mut run = number..=number;
+        if pool.avoid_buggy_ips && address.is_ipv4() {
+            // An address that is never given counts as taken once its neighbour is, so that runs of
+            // taken addresses join and the next free one is found at once.
+            match number % 256 {
+                1 => run = number - 1..=number,
+                254 => run = number..=number + 1,
+                _ => {}
+            }
+        }
+        let family = Family::of(address);
+        if self.config.reservations().around(address).is_some() {
+            self.bound.entry(family).or_default().insert(number..=number);
+        }
+        self.taken.entry((&pool.name, family)).or_default().insert(run.clone());
+        Some(run)
+    }
+
+    /// Whether one more Service may be given the address.
+    pub(super) fn may_give(&self, address: IpAddr, service: &LoadBalancer) -> Result<(), Refusal> {
+        if let Some(reserved) = self.config.reservations().against(address, &service.key) {
+            let (holder, reservation) = ((*reserved.holder).clone(), reserved.reservation.clone());
+            return Err(Refusal::Reserved { address, holder, reservation });
+        }
+        match self.conflicts.contains(&address) {
+            true => Err(Refusal::AddressConflict(address)),
+            false => self.check(address, service),
+        }
+    }
+
+    /// Whether the namespace of a Service may have these addresses too.
+    pub(super) fn check_quota(&self, addresses: &[IpAddr], service: &LoadBalancer) -> Result<(), Refusal> {
+        let namespace = &service.key.namespace;
+        let Some(quota) = self.config.reservations().quota(namespace) else { return Ok(()) };
+        let limit = quota.addresses;
+        let has = self.of_namespace.get(namespace.as_str());
+        let more = addresses.iter().filter(|it| !has.is_some_and(|has| has.contains(it))).count();
+        match has.map_or(0, BTreeSet::len) + more <= limit || more == 0 {
+            true => Ok(()),
+            false => Err(Refusal::QuotaExceeded { namespace: namespace.clone(), limit }),
+        }
+    }
+
+    /// The lowest address of a pool that is reserved for the Service or its namespace and can be given to it.
+    pub(super) fn first_reserved(
+        &self,
+        pool: &Pool,
+        family: Family,
+        service: &LoadBalancer,
+    ) -> Option<IpAddr> {
+        let open = self.config.reservations().open_to(&service.key);
+        let mut open = open.filter(|it| it.pool == pool.name && it.range.family() == family);
+        open.find_map(|reserved| {
+            let give = |mut gap: RangeInclusive<u128>| {
+                gap.by_ref().take(3).map(|it| from_number(family, it)).find(|it| pool.offers(*it))
+            };
+            let free = match self.bound.get(&family) {
+                None => give(reserved.range.numbers()),
+                Some(bound) => bound.gaps(&reserved.range.numbers()).find_map(give),
+            };
+            let shared = self.first_shareable(&reserved.range, service).filter(|it| pool.offers(*it));
+            free.into_iter().chain(shared).min()
+        })
     }
 
     /// All addresses in use.
@@ -80,30 +166,21 @@ impl<'a> Index<'a> {
             ports: BTreeMap::new(),
         });
         used.services.insert(&service.key);
+        if self.config.reservations().quota(&service.key.namespace).is_some() {
+            self.of_namespace.entry(&service.key.namespace).or_default().insert(address);
+        }
         for port in &service.ports {
             used.ports.entry(port).or_insert(&service.key);
         }
-        let Some(pool) = self.config.pool_around(address) else { return };
-        let family = Family::of(address);
-        let number = to_number(address);
-        let mut run = number..=number;
-        if pool.avoid_buggy_ips && address.is_ipv4() {
-            // An address that is never given counts as taken once its neighbour is, so that runs of
-            // taken addresses join and the next free one is found at once.
-            match number % 256 {
-                1 => run = number - 1..=number,
-                254 => run = number..=number + 1,
-                _ => {}
-            }
-        }
-        if !used.sharing.key.is_empty() {
-            let shared = self.shared.entry(used.sharing).or_default();
+        let sharing = used.sharing;
+        let Some(run) = self.take(address) else { return };
+        if !sharing.key.is_empty() && !self.conflicts.contains(&address) {
+            let shared = self.shared.entry(sharing).or_default();
             shared.addresses.insert(address);
             for port in &service.ports {
-                shared.occupied.entry((port, family)).or_default().insert(run.clone());
+                shared.occupied.entry((port, Family::of(address))).or_default().insert(run.clone());
             }
         }
-        self.taken.entry((&pool.name, family)).or_default().insert(run);
     }
 
     /// The lowest address of a range of a pool that nobody has.
@@ -111,7 +188,7 @@ impl<'a> Index<'a> {
         let family = range.family();
         let give = |number| Some(from_number(family, number)).filter(|it| !(avoid_buggy && is_buggy(*it)));
         // At most two addresses in a row are buggy.
-        let first_of = |mut gap: std::ops::RangeInclusive<u128>| gap.by_ref().take(3).find_map(give);
+        let first_of = |mut gap: RangeInclusive<u128>| gap.by_ref().take(3).find_map(give);
         match self.taken.get(&(pool, family)) {
             None => first_of(range.numbers()),
             Some(taken) => taken.gaps(&range.numbers()).find_map(first_of),
@@ -129,7 +206,8 @@ impl<'a> Index<'a> {
             let candidate = *shared.addresses.range(from..=range.last()).next()?;
             let number = to_number(candidate);
             let end_of_run = occupied.iter().filter_map(|runs| Some(*runs.get(&number)?.end())).max();
-            match end_of_run {
+            let reserved = self.config.reservations().against(candidate, &service.key);
+            match end_of_run.max(reserved.map(|it| to_number(it.range.last()))) {
                 None => return Some(candidate),
                 Some(end) if end >= to_number(range.last()) => return None,
                 Some(end) => from = from_number(family, end + 1),

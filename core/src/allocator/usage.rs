@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::LoadBalancers;
-use crate::config::Pool;
 use crate::config::ranges::{Family, IpRange, from_number, is_buggy, to_number};
+use crate::config::{Holder, Pool, Reservations};
 use crate::service::ServiceKey;
 
 /// A range of a pool.
@@ -37,6 +38,13 @@ pub enum State {
     Free,
     /// Nobody gets it: it ends in .0 or .255, and the pool avoids these.
     KeptBack,
+    /// Nobody has it, and only these may.
+    Reserved {
+        /// Who.
+        holder: Arc<Holder>,
+        /// Name of the AddressReservation.
+        reservation: String,
+    },
 }
 
 impl Run {
@@ -64,17 +72,18 @@ impl RangeUsage {
 }
 
 /// Of one pool.
-pub fn usage(pool: &Pool, services: &LoadBalancers) -> Vec<RangeUsage> {
+pub fn usage(pool: &Pool, reservations: &Reservations, services: &LoadBalancers) -> Vec<RangeUsage> {
     let mut users: BTreeMap<IpAddr, Vec<ServiceKey>> = BTreeMap::new();
     for service in services.values().filter(|service| service.is_load_balancer) {
         for address in service.ingress.readable() {
             users.entry(address).or_default().push(service.key.clone());
         }
     }
-    pool.ranges.iter().map(|range| RangeUsage { range: *range, runs: runs(pool, range, &users) }).collect()
+    let unused = Unused { pool, reservations };
+    pool.ranges.iter().map(|range| RangeUsage { range: *range, runs: runs(&unused, range, &users) }).collect()
 }
 
-fn runs(pool: &Pool, range: &IpRange, users: &BTreeMap<IpAddr, Vec<ServiceKey>>) -> Vec<Run> {
+fn runs(unused: &Unused<'_>, range: &IpRange, users: &BTreeMap<IpAddr, Vec<ServiceKey>>) -> Vec<Run> {
     let family = range.family();
     let mut runs = Vec::new();
     let mut next = to_number(range.first());
@@ -82,7 +91,7 @@ fn runs(pool: &Pool, range: &IpRange, users: &BTreeMap<IpAddr, Vec<ServiceKey>>)
     for (address, services) in users.range(range.first()..=range.last()) {
         let number = to_number(*address);
         if next < number {
-            unused(pool, family, (next, number - 1), &mut runs);
+            unused.runs(family, (next, number - 1), &mut runs);
         }
         runs.push(Run { first: *address, last: *address, state: State::Used(services.clone()) });
         match number.checked_add(1) {
@@ -91,18 +100,50 @@ fn runs(pool: &Pool, range: &IpRange, users: &BTreeMap<IpAddr, Vec<ServiceKey>>)
         }
     }
     if next <= end {
-        unused(pool, family, (next, end), &mut runs);
+        unused.runs(family, (next, end), &mut runs);
     }
     runs
 }
 
-/// The runs of addresses that nobody has.
-fn unused(pool: &Pool, family: Family, (mut first, last): (u128, u128), runs: &mut Vec<Run>) {
-    let run = |first, last, state| Run {
-        first: from_number(family, first),
-        last: from_number(family, last),
-        state,
-    };
+/// What is to be said of addresses that nobody has.
+struct Unused<'a> {
+    pool: &'a Pool,
+    reservations: &'a Reservations,
+}
+
+impl Unused<'_> {
+    /// Their runs.
+    fn runs(&self, family: Family, (mut first, last): (u128, u128), runs: &mut Vec<Run>) {
+        let of_family = self.reservations.all().filter(|it| it.range.family() == family);
+        for reserved in of_family {
+            let from = to_number(reserved.range.first()).max(first);
+            let to = to_number(reserved.range.last()).min(last);
+            if from > to {
+                continue;
+            }
+            if first < from {
+                open(self.pool, family, (first, from - 1), runs);
+            }
+            let (holder, reservation) = (Arc::clone(&reserved.holder), reserved.reservation.clone());
+            runs.push(run(family, (from, to), State::Reserved { holder, reservation }));
+            match to.checked_add(1) {
+                Some(after) => first = after,
+                None => return,
+            }
+        }
+        if first <= last {
+            open(self.pool, family, (first, last), runs);
+        }
+    }
+}
+
+fn run(family: Family, (first, last): (u128, u128), state: State) -> Run {
+    Run { first: from_number(family, first), last: from_number(family, last), state }
+}
+
+/// The runs of addresses that nobody has and nobody reserved.
+fn open(pool: &Pool, family: Family, (mut first, last): (u128, u128), runs: &mut Vec<Run>) {
+    let run = |first, last, state| run(family, (first, last), state);
     if !pool.avoid_buggy_ips || family == Family::V6 {
         runs.push(run(first, last, State::Free));
         return;
@@ -124,14 +165,28 @@ mod tests {
     use super::*;
     use crate::config::compile;
     use crate::resources::Resources;
-    use crate::testing::{ServiceBuilder, pool, service};
+    use crate::testing::{ServiceBuilder, pool, reservation, service};
 
     fn shown(entries: &[&str], avoid_buggy: bool, services: &[ServiceBuilder]) -> Vec<String> {
+        shown_with(entries, avoid_buggy, services, false)
+    }
+
+    fn shown_with(
+        entries: &[&str],
+        avoid_buggy: bool,
+        services: &[ServiceBuilder],
+        reserving: bool,
+    ) -> Vec<String> {
         let mut object = pool("p", entries);
         object.spec.avoid_buggy_ips = avoid_buggy;
-        let config = compile(&Resources::default().with_pools([object])).config;
+        let mut kept = reservation("kept", &["10.0.0.5-10.0.0.9", "fd00::1"]);
+        kept.spec.namespace = Some("shop".to_owned());
+        let reservations = reserving.then_some(kept);
+        let resources = Resources::default().with_pools([object]).with_reservations(reservations);
+        let config = compile(&resources).config;
         let services = services.iter().map(|it| it.clone().lb()).map(|it| (it.key.clone(), it)).collect();
-        let runs = usage(&config.pools()["p"], &services).into_iter().flat_map(|it| it.runs);
+        let runs =
+            usage(&config.pools()["p"], config.reservations(), &services).into_iter().flat_map(|it| it.runs);
         runs.map(|run| match &run.state {
             State::Used(services) => {
                 let names: Vec<&str> = services.iter().map(|it| it.name.as_str()).collect();
@@ -139,8 +194,28 @@ mod tests {
             }
             State::Free => format!("{}-{} free {}", run.first, run.last, run.len()),
             State::KeptBack => format!("{}-{} kept back", run.first, run.last),
+            State::Reserved { holder, reservation } => {
+                format!("{}-{} for {holder} by {reservation}", run.first, run.last)
+            }
         })
         .collect()
+    }
+
+    #[test]
+    fn reserved_addresses_are_shown_as_such() {
+        let holding = service("shop", "a").holding(&["10.0.0.7"]);
+        assert_eq!(
+            shown_with(&["10.0.0.4-10.0.0.11", "fd00::/127"], false, &[holding], true),
+            [
+                "10.0.0.4-10.0.0.4 free 1",
+                "10.0.0.5-10.0.0.6 for namespace shop by kept",
+                "10.0.0.7 a",
+                "10.0.0.8-10.0.0.9 for namespace shop by kept",
+                "10.0.0.10-10.0.0.11 free 2",
+                "fd00::-fd00:: free 1",
+                "fd00::1-fd00::1 for namespace shop by kept",
+            ]
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod cluster;
 mod peers;
 mod pools;
 mod preferences;
+mod reservations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -94,6 +95,7 @@ impl Compiler {
         compiling.peers(&self.peers, &profiles);
         let aliases = compiling.aliases();
         compiling.address_pools(&mut self.all_pools);
+        compiling.reservations();
         self.resolved.refresh(resources, &aliases, [compiling.pools.version(), compiling.nodes.version()]);
         compiling.l2_advertisements(&self.l2_advertisements, &mut self.resolved);
         compiling.bgp_advertisements(&self.bgp_advertisements, &aliases, &mut self.resolved);

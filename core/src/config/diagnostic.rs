@@ -8,6 +8,7 @@ mod bgp_advertisements;
 mod communities;
 mod peers;
 mod pools;
+mod reservations;
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
@@ -20,6 +21,7 @@ pub use self::communities::{CommunityProblem, CommunityValueError};
 pub use self::peers::PeerProblem;
 pub(super) use self::peers::{PASSWORD_LIMIT, SECRET_KEY, SECRET_TYPE};
 pub use self::pools::{PoolProblem, Reserved};
+pub use self::reservations::ReservationProblem;
 use crate::text::Quoted;
 
 /// One finding of [`compile`](super::compile).
@@ -103,6 +105,8 @@ pub enum Kind {
     Community,
     /// `IPAddressPool`
     IpAddressPool,
+    /// `AddressReservation`
+    AddressReservation,
     /// `L2Advertisement`
     L2Advertisement,
     /// `BGPAdvertisement`
@@ -116,6 +120,7 @@ impl Display for Kind {
             Self::BgpPeer => "BGPPeer",
             Self::Community => "Community",
             Self::IpAddressPool => "IPAddressPool",
+            Self::AddressReservation => "AddressReservation",
             Self::L2Advertisement => "L2Advertisement",
             Self::BgpAdvertisement => "BGPAdvertisement",
         })
@@ -144,6 +149,13 @@ pub enum Message {
         pool: String,
         /// What.
         problem: PoolProblem,
+    },
+    /// With a reservation.
+    Reservation {
+        /// Its name.
+        reservation: String,
+        /// What.
+        problem: ReservationProblem,
     },
     /// With an advertisement, of either kind.
     Advertisement {
@@ -187,6 +199,9 @@ impl Message {
     fn problem(&self) -> (Name<'_>, &dyn Problem) {
         match self {
             Self::Pool { pool, problem } => (Name { kind: Kind::IpAddressPool, name: pool }, problem),
+            Self::Reservation { reservation, problem } => {
+                (Name { kind: Kind::AddressReservation, name: reservation }, problem)
+            }
             Self::Advertisement { advertisement: ObjectRef { kind, name }, problem } => {
                 (Name { kind: *kind, name }, problem)
             }

@@ -120,8 +120,23 @@ impl IpRange {
         }
     }
 
+    /// The addresses that are in both.
+    pub fn common(&self, other: &Self) -> Option<Self> {
+        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
+        (self.family() == other.family() && first <= last).then_some(Self { first, last })
+    }
+
     pub(crate) fn numbers(&self) -> std::ops::RangeInclusive<u128> {
         to_number(self.first)..=to_number(self.last)
+    }
+}
+
+impl fmt::Display for IpRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first == self.last {
+            true => self.first.fmt(f),
+            false => write!(f, "{}-{}", self.first, self.last),
+        }
     }
 }
 

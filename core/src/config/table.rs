@@ -39,6 +39,14 @@ impl Table {
         range.contains(address).then_some(&**pool)
     }
 
+    /// The ranges that share addresses with this one, in order, each with its pool.
+    pub(super) fn overlapping(&self, range: &IpRange) -> impl Iterator<Item = &(IpRange, Arc<Pool>)> {
+        let (first, last) = (key(range.first()), key(range.last()));
+        let before = self.by_address.range(..first).next_back();
+        let before = before.filter(|(_, (earlier, _))| earlier.contains(range.first()));
+        before.into_iter().chain(self.by_address.range(first..=last)).map(|(_, it)| it)
+    }
+
     fn remove(&mut self, name: &str) {
         let ranges = self.by_name.remove(name).into_iter().flat_map(|pool| pool.ranges.clone());
         ranges.for_each(|range| drop(self.by_address.remove(&key(range.first()))));

@@ -144,6 +144,25 @@ pub(super) fn step(cluster: &Cluster, service: &LoadBalancer, refusal: &Refusal)
         Refusal::PortConflict { port, .. } => {
             of_service("spec.ports", &format!("use another port than {port}, or ask for another address"))
         }
+        Refusal::Reserved { reservation, .. } => Step::new(
+            format!("{} {reservation}", Kind::AddressReservation),
+            "spec.addresses",
+            refusal,
+            "ask for another address, or reserve this one for the Service",
+        ),
+        Refusal::QuotaExceeded { namespace, .. } => Step::new(
+            match cluster.compiled.config.reservations().quota(namespace) {
+                Some(quota) => format!("{} {}", Kind::AddressReservation, quota.reservation),
+                None => Kind::AddressReservation.to_string(),
+            },
+            "spec.quotas",
+            refusal,
+            "raise maxAddresses, or delete Services of the namespace that need no address any more",
+        ),
+        Refusal::AddressConflict(_) => of_service(
+            REQUESTED,
+            "remove the address from the host that uses it (Events AddressConflict name its MAC), or ask for another",
+        ),
         Refusal::Contested(_) => contested(service, &refusal.to_string()),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ferrolb_api::well_known::label;
 
-use super::{Cluster, NodeVerdict, Step};
+use super::{Cluster, NodeVerdict, Step, any_of};
 use crate::config::{Kind, ObjectRef};
 use crate::planner::Withheld;
 use crate::service::LoadBalancer;
@@ -13,18 +13,18 @@ use crate::service::LoadBalancer;
 pub(super) fn step(
     cluster: &Cluster,
     service: &LoadBalancer,
-    pool: Option<&str>,
+    pools: &[&str],
     layer2: &BTreeMap<String, NodeVerdict<()>>,
     bgp: &BTreeMap<String, NodeVerdict<Vec<String>>>,
 ) -> Step {
-    let Some(pool) = pool else { return of_status(cluster, service) };
+    let Some(first) = pools.first() else { return of_status(cluster, service) };
     let config = &cluster.compiled.config;
-    let on_layer2 = config.l2_advertisements().values().any(|it| it.pools.contains(pool));
-    let by_bgp = config.bgp_advertisements().values().any(|it| it.pools.contains(pool));
+    let on_layer2 = config.l2_advertisements().values().any(|it| any_of(pools, &it.pools));
+    let by_bgp = config.bgp_advertisements().values().any(|it| any_of(pools, &it.pools));
     if !on_layer2 && !by_bgp {
-        return no_advertisement(cluster, pool);
+        return no_advertisement(cluster, first);
     }
-    let question = Question { cluster, service, pool };
+    let question = Question { cluster, service, pools };
     if on_layer2 { question.of_nodes(layer2) } else { question.of_nodes(bgp) }
 }
 
@@ -73,7 +73,7 @@ fn no_advertisement(cluster: &Cluster, pool: &str) -> Step {
 struct Question<'a> {
     cluster: &'a Cluster,
     service: &'a LoadBalancer,
-    pool: &'a str,
+    pools: &'a [&'a str],
 }
 
 /// How far a node came: the later a check fails, the nearer it is to announcing.
@@ -96,6 +96,7 @@ fn distance<T>(verdict: &NodeVerdict<T>) -> u8 {
             | Withheld::NoIp
             | Withheld::InvalidIp
             | Withheld::NotAllowedByPools
+            | Withheld::GivenTwice { .. }
             | Withheld::NoServingEndpoints
             | Withheld::SharedIpWithServiceSelector => 10,
         },
@@ -161,7 +162,7 @@ impl Question<'_> {
             ),
             Withheld::NoInterface { .. } => {
                 let of_pool = self.cluster.compiled.config.l2_advertisements().values();
-                let names = of_pool.filter(|it| it.pools.contains(self.pool) && it.nodes.contains(node));
+                let names = of_pool.filter(|it| any_of(self.pools, &it.pools) && it.nodes.contains(node));
                 let names: Vec<&str> = names.map(|it| it.name.as_str()).collect();
                 Step::new(
                     format!("{} {}", Kind::L2Advertisement, names.join(", ")),
@@ -194,6 +195,10 @@ impl Question<'_> {
                 "the node may announce the address and does not say that it does",
                 "wait two seconds; then look at the log of this pod and at its page /debug/plan",
             ),
+            Withheld::GivenTwice { .. } => of_service(
+                "status.loadBalancer.ingress",
+                "wait until the controller gives another address (kubectl describe deployment/controller)",
+            ),
             Withheld::NotLoadBalancer
             | Withheld::NoIp
             | Withheld::InvalidIp
@@ -207,9 +212,9 @@ impl Question<'_> {
     fn unmatched(&self, kind: Kind, withheld: &Withheld) -> Step {
         let config = &self.cluster.compiled.config;
         let labels = &self.service.labels;
-        let layer2 = config.l2_advertisements().values().filter(|it| it.pools.contains(self.pool));
+        let layer2 = config.l2_advertisements().values().filter(|it| any_of(self.pools, &it.pools));
         let layer2 = layer2.map(|it| (it.name.as_str(), it.selects_service(labels)));
-        let bgp = config.bgp_advertisements().values().filter(|it| it.pools.contains(self.pool));
+        let bgp = config.bgp_advertisements().values().filter(|it| any_of(self.pools, &it.pools));
         let bgp = bgp.map(|it| (it.name.as_str(), it.selects_service(labels)));
         let of_pool: Vec<(&str, bool)> = match kind {
             Kind::L2Advertisement => layer2.collect(),

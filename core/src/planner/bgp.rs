@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use ferrolb_proto::bgp::{AdjRibOut, PathAttributes, Prefix};
 
-use super::{PlanInput, ServicePlan, Withheld, eligible};
+use super::{Located, PlanInput, ServicePlan, Withheld, eligible, given_twice};
 use crate::config::BgpAdvertisement;
 use crate::config::ranges::Family;
 use crate::service::LoadBalancer;
@@ -32,6 +32,8 @@ pub struct BgpPlan {
     pub routes: BTreeMap<String, BTreeMap<Prefix, PathAttributes>>,
     /// Routes that are not announced because advertisements contradict each other.
     pub conflicts: BTreeSet<Conflict>,
+    /// Why other addresses of the Service are announced to nobody.
+    pub withheld: BTreeMap<IpAddr, Withheld>,
 }
 
 /// Two advertisements that contradict each other about a route.
@@ -59,6 +61,46 @@ impl fmt::Display for Conflict {
 }
 
 pub(super) fn plan(
+    input: &PlanInput<'_>,
+    service: &LoadBalancer,
+    located: &[Located<'_>],
+) -> Result<BgpPlan, Withheld> {
+    let mut of_pool: BTreeMap<&str, Vec<IpAddr>> = BTreeMap::new();
+    let mut withheld = BTreeMap::new();
+    for (address, pool) in located {
+        match given_twice(input, service, *address) {
+            Some(why) => drop(withheld.insert(*address, why)),
+            None => of_pool.entry(pool).or_default().push(*address),
+        }
+    }
+    let mut all = BgpPlan::default();
+    for (pool, addresses) in of_pool {
+        match plan_of_pool(input, service, &addresses, pool) {
+            Ok(plan) => all.join(plan),
+            Err(why) => withheld.extend(addresses.into_iter().map(|address| (address, why.clone()))),
+        }
+    }
+    // Of an address that nobody gets, the Service has to say why.
+    match (all.routes.is_empty(), located.iter().find_map(|(address, _)| withheld.get(address))) {
+        (true, Some(why)) => Err(why.clone()),
+        _ => Ok(BgpPlan { withheld, ..all }),
+    }
+}
+
+impl BgpPlan {
+    /// Takes over what is done for other addresses of the Service.
+    fn join(&mut self, other: Self) {
+        self.addresses.extend(other.addresses);
+        self.conflicts.extend(other.conflicts);
+        for (peer, routes) in other.routes {
+            let known = self.routes.entry(peer).or_default();
+            known.extend(routes);
+        }
+    }
+}
+
+/// What is done for the addresses of one pool.
+fn plan_of_pool(
     input: &PlanInput<'_>,
     service: &LoadBalancer,
     addresses: &[IpAddr],

@@ -8,7 +8,7 @@ use ferrolb_proto::conflict::{self, Candidate, Claim, Claims};
 use ferrolb_proto::ethernet::MacAddr;
 
 use super::ownership::{Elections, advertisements, place, verdict};
-use super::{PlanInput, Withheld};
+use super::{Located, PlanInput, Withheld, given_twice};
 use crate::config::Interfaces;
 use crate::service::LoadBalancer;
 
@@ -45,12 +45,31 @@ pub(super) fn plan(
     elections: &Elections,
     wire: &Wire,
     service: &LoadBalancer,
-    addresses: &[IpAddr],
-    pool: &str,
+    located: &[Located<'_>],
 ) -> Result<Layer2Plan, Withheld> {
-    let advertisements = advertisements(input, service, pool)?;
-    let verdict = verdict(input, service, &advertisements, input.this_node);
-    let plan = addresses.iter().map(|address| {
+    let verdicts: BTreeMap<&str, Result<Result<Interfaces, Withheld>, Withheld>> = located
+        .iter()
+        .map(|(_, pool)| {
+            let verdict = advertisements(input, service, pool)
+                .map(|advertisements| verdict(input, service, &advertisements, input.this_node));
+            (*pool, verdict)
+        })
+        .collect();
+    // What no pool of the Service allows concerns the Service, not its addresses.
+    if verdicts.values().all(Result::is_err)
+        && let Some(Err(withheld)) = verdicts.values().next()
+    {
+        return Err(withheld.clone());
+    }
+    let plan = located.iter().map(|(address, pool)| {
+        if let Some(withheld) = given_twice(input, service, *address) {
+            return (*address, AddressPlan { decision: Err(withheld) });
+        }
+        let verdict = match verdicts.get(pool) {
+            Some(Ok(verdict)) => verdict.clone(),
+            Some(Err(withheld)) => Err(withheld.clone()),
+            None => Err(Withheld::NoMatchingAdvertisement),
+        };
         let decision = match (wire.get(address), &verdict) {
             // What is answered for is announced, also while it is handed over.
             (Some(Seen::Here), Ok(interfaces)) => Ok(interfaces.clone()),
@@ -79,7 +98,8 @@ pub struct LinkClaim {
     pub interfaces: Interfaces,
 }
 
-/// What this node's links are told about all addresses that anybody may own.
+/// What this node's links are told about all addresses that anybody may own, and about those that a stranger
+/// has.
 pub type LinkClaims = BTreeMap<IpAddr, LinkClaim>;
 
 /// Makes of the elections what the links are told.
@@ -107,7 +127,15 @@ pub fn claims(input: &PlanInput<'_>, elections: &Elections, wire: &Wire) -> Link
         let claim = Claim { candidates: candidates.collect(), turn, preempt: election.preempt };
         (*address, LinkClaim { claim: Arc::new(claim), interfaces: election.interfaces.clone() })
     });
-    claims.collect()
+    // An address that a stranger had when the last Service lost it is asked for until it is clear.
+    let stranger = |seen: &Seen| matches!(seen, Seen::Conflict(_));
+    let left = wire.iter().filter(|(address, seen)| stranger(seen) && !elections.contains_key(address));
+    let asked =
+        left.filter(|(address, _)| input.config.pool_around(**address).is_some()).map(|(address, _)| {
+            let claim = Claim { candidates: [].into(), turn: Some(0), preempt: false };
+            (*address, LinkClaim { claim: Arc::new(claim), interfaces: Interfaces::All })
+        });
+    claims.chain(asked).collect()
 }
 
 /// What the links are told right after the API server came back: nothing that `before` allowed is taken

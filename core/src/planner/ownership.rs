@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::{PlanInput, Withheld, eligible, locate};
+use super::{PlanInput, Withheld, eligible, given_twice, locate};
 use crate::config::{Interfaces, L2Advertisement};
 use crate::service::LoadBalancer;
 
@@ -41,7 +41,16 @@ pub(super) struct Bid<'a> {
     advertisements: Vec<&'a L2Advertisement>,
 }
 
-impl Bid<'_> {
+impl<'a> Bid<'a> {
+    /// About its addresses of one pool; none where nobody announces them.
+    fn new(input: &PlanInput<'a>, service: &LoadBalancer, pool: &str) -> Option<Self> {
+        let advertisements = advertisements(input, service, pool).ok()?;
+        let members = input.members.keys();
+        let verdicts =
+            members.map(|node| (node.as_str(), verdict(input, service, &advertisements, node))).collect();
+        Some(Self { verdicts, advertisements })
+    }
+
     fn candidates(&self) -> BTreeSet<&str> {
         self.verdicts.iter().filter(|(_, verdict)| verdict.is_ok()).map(|(node, _)| *node).collect()
     }
@@ -114,13 +123,16 @@ pub type Elections = BTreeMap<IpAddr, Election>;
 pub fn elect<'a>(input: &PlanInput<'_>, services: impl IntoIterator<Item = &'a LoadBalancer>) -> Elections {
     let mut bids: BTreeMap<IpAddr, Vec<Bid<'_>>> = BTreeMap::new();
     for service in services {
-        let Ok((addresses, pool)) = locate(input.config, service) else { continue };
-        let Ok(advertisements) = advertisements(input, service, pool) else { continue };
-        let verdicts =
-            input.members.keys().map(|node| (node.as_str(), verdict(input, service, &advertisements, node)));
-        let bid = Bid { verdicts: verdicts.collect(), advertisements };
-        for address in addresses {
-            bids.entry(address).or_default().push(bid.clone());
+        let Ok(located) = locate(input.config, service) else { continue };
+        let mut of_pool: BTreeMap<&str, Option<Bid<'_>>> = BTreeMap::new();
+        for (address, pool) in located {
+            if given_twice(input, service, address).is_some() {
+                continue;
+            }
+            let bid = of_pool.entry(pool).or_insert_with(|| Bid::new(input, service, pool));
+            if let Some(bid) = bid {
+                bids.entry(address).or_default().push(bid.clone());
+            }
         }
     }
     bids.into_iter().map(|(address, bids)| (address, decide(input, address, &bids))).collect()

@@ -5,6 +5,7 @@
 
 mod one;
 mod pools;
+mod reserved;
 mod several;
 mod specific;
 mod told;

@@ -125,7 +125,7 @@ fn events_have_the_known_texts() {
             vec![r#"Normal IPAllocated: Assigned additional IP "1000::""#.to_owned()],
         ),
         (
-            &plain,
+            &config([pool("pool1", &["1.2.3.0/31"]), on_request("pool2", &["1000::/127"])]),
             svc().cluster(DUAL).policy("PreferDualStack").holding(&["1.2.3.0"]),
             vec![
                 r#"Normal AdditionalAssignFailed: cannot assign additional IP in PreferDualStack: ["1.2.3.0" "<nil>"] is not allowed in config"#

@@ -9,10 +9,15 @@ fn dual_stack_choice() {
     let both = || pool("z", &["9.9.9.0/32", "9000::/128"]);
     for (pools, service, expected) in [
         (vec![v4(), v6(), both()], prefer(named("s")), "9.9.9.0 9000::"),
-        (vec![v4(), v6()], prefer(named("s")), "1.2.3.0"),
-        (vec![v4(), v6()], prefer(named("s")).families(&["IPv6", "IPv4"]), "1000::"),
+        // Where no pool has both families, two pools have.
+        (vec![v4(), v6()], prefer(named("s")), "1.2.3.0 1000::"),
+        (vec![v4(), v6()], prefer(named("s")).families(&["IPv6", "IPv4"]), "1.2.3.0 1000::"),
+        (vec![v4(), v6()], named("s").cluster(DUAL).policy("RequireDualStack"), "1.2.3.0 1000::"),
+        (vec![v4()], prefer(named("s")).families(&["IPv6", "IPv4"]), "1.2.3.0"),
         (vec![v6()], prefer(named("s")), "1000::"),
-        (vec![v4(), v6()], named("s").cluster(DUAL).policy("RequireDualStack"), ""),
+        (vec![v6()], named("s").cluster(DUAL).policy("RequireDualStack"), ""),
+        // Who names a pool gets what that one has.
+        (vec![v4(), v6()], prefer(named("s")).annotations(&[("metallb.io/address-pool", "v6")]), "1000::"),
         // A restricted pool comes first, even with one family only.
         (vec![restricted("r", "7.7.7.0/32", Some("ns"), None, 1), both()], prefer(named("s")), "7.7.7.0"),
     ] {

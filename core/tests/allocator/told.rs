@@ -202,3 +202,26 @@ fn annotations_of_copies_mean_nothing() {
     let key = ServiceKey { namespace: "ns".to_owned(), name: "b".to_owned() };
     assert_eq!(events(&allocation.outcomes[&key]), [r#"Normal IPAllocated: Assigned IP ["1.2.3.0"]"#]);
 }
+
+/// What a speaker tells of: a host that is no speaker has the address.
+#[test]
+fn an_address_in_conflict_is_given_to_nobody_until_it_is_clear() {
+    let config = config([pool("p", &["1.2.3.0/30"])]);
+    let shared = |name: &str, port| named(name).shared("k").ports(&[("TCP", port)]);
+    let mut world = World::with([shared("holder", 80)]);
+    assert_eq!(world.settle(&config), ["1.2.3.0"]);
+    world.held.set_conflicts(["1.2.3.0", "1.2.3.2"].iter().map(|it| it.parse().unwrap()).collect());
+    world.services.extend([shared("sharer", 81), named("next"), named("none"), asking("asker", "1.2.3.2")]);
+    // Who holds it keeps it, and nobody joins.
+    assert_eq!(world.settle(&config), ["1.2.3.0", "", "1.2.3.1", "1.2.3.3", ""]);
+    let refused = world.pass(&config);
+    let text = r#"a host outside the cluster uses "1.2.3.2": remove it there, or ask for another address"#;
+    assert_eq!(why(&refused, "asker"), text);
+    assert_eq!(why(&refused, "sharer"), "no available IPs");
+    world.change(0, |it| it.kind("ClusterIP"));
+    assert_eq!(world.settle(&config)[0], "");
+    world.held.set_conflicts(["1.2.3.0".parse().unwrap()].into());
+    assert_eq!(world.settle(&config), ["", "", "1.2.3.1", "1.2.3.3", "1.2.3.2"]);
+    world.held.set_conflicts(Default::default());
+    assert_eq!(world.settle(&config), ["", "1.2.3.0", "1.2.3.1", "1.2.3.3", "1.2.3.2"]);
+}

@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn an_unrelated_object_changes_no_finding_of_others(objects in objects(), index in 0..6usize) {
+    fn an_unrelated_object_changes_no_finding_of_others(objects in objects(), index in 0..7usize) {
         let alone = compile(&with(objects.clone()));
         let stranger = strangers().remove(index);
         let together = compile(&with(objects.into_iter().chain([stranger])));
@@ -99,6 +99,7 @@ proptest! {
         let verdict = admit(&resources, change, Operation::Create, NAMESPACE);
         let mut stored = resources;
         age(&mut stored.pools, |it| &mut it.metadata);
+        age(&mut stored.reservations, |it| &mut it.metadata);
         age(&mut stored.bgp_peers, |it| &mut it.metadata);
         age(&mut stored.communities, |it| &mut it.metadata);
         age(&mut stored.bgp_advertisements, |it| &mut it.metadata);

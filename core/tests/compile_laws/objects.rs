@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ferrolb_api::v1alpha1::{AddressQuota, AddressReservation, AddressReservationSpec, ReservedService};
 use ferrolb_api::v1beta1::{
     BFDProfile, BFDProfileSpec, BGPAdvertisement, BGPAdvertisementSpec, Community, IPAddressPool,
     L2Advertisement, L2AdvertisementSpec, ServiceAllocation,
@@ -12,7 +13,7 @@ use ferrolb_core::config::{Kind, ObjectRef};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::testing::{
     bfd_profile, bgp_advertisement, community, expression, l2_advertisement, labels, match_labels, node,
-    peer_with, pool,
+    peer_with, pool, reservation,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -25,6 +26,7 @@ pub(crate) const NAMESPACE: &str = "metallb-system";
 #[derive(Clone, Debug)]
 pub(crate) enum Object {
     Pool(IPAddressPool),
+    Reservation(AddressReservation),
     L2(L2Advertisement),
     Bgp(BGPAdvertisement),
     Peer(BGPPeer),
@@ -36,6 +38,7 @@ impl Object {
     pub(crate) fn metadata(&mut self) -> &mut ObjectMeta {
         match self {
             Self::Pool(it) => &mut it.metadata,
+            Self::Reservation(it) => &mut it.metadata,
             Self::L2(it) => &mut it.metadata,
             Self::Bgp(it) => &mut it.metadata,
             Self::Peer(it) => &mut it.metadata,
@@ -47,6 +50,7 @@ impl Object {
     pub(crate) fn add_to(self, resources: Resources) -> Resources {
         match self {
             Self::Pool(it) => resources.with_pools([it]),
+            Self::Reservation(it) => resources.with_reservations([it]),
             Self::L2(it) => resources.with_l2_advertisements([it]),
             Self::Bgp(it) => resources.with_bgp_advertisements([it]),
             Self::Peer(it) => resources.with_bgp_peers([it]),
@@ -59,6 +63,7 @@ impl Object {
         let (ObjectRef { kind, name }, _) = self.candidate();
         match kind {
             Kind::IpAddressPool => drop(resources.pools.remove(&name)),
+            Kind::AddressReservation => drop(resources.reservations.remove(&name)),
             Kind::L2Advertisement => drop(resources.l2_advertisements.remove(&name)),
             Kind::BgpAdvertisement => drop(resources.bgp_advertisements.remove(&name)),
             Kind::BgpPeer => drop(resources.bgp_peers.remove(&name)),
@@ -73,6 +78,7 @@ impl Object {
         let name = named.metadata().name.clone().unwrap();
         let (kind, candidate) = match self {
             Self::Pool(it) => (Kind::IpAddressPool, Candidate::IpAddressPool(Arc::new(it))),
+            Self::Reservation(it) => (Kind::AddressReservation, Candidate::AddressReservation(Arc::new(it))),
             Self::L2(it) => (Kind::L2Advertisement, Candidate::L2Advertisement(Arc::new(it))),
             Self::Bgp(it) => (Kind::BgpAdvertisement, Candidate::BgpAdvertisement(Arc::new(it))),
             Self::Peer(it) => (Kind::BgpPeer, Candidate::BgpPeer(Arc::new(it))),
@@ -122,6 +128,21 @@ pub(crate) fn any_object() -> impl Strategy<Value = Object> {
                 Some(ServiceAllocation { namespace_selectors: namespaces, ..Default::default() });
             object.metadata.labels = Some(labels(&[("l", l)]));
             Object::Pool(object)
+        },
+    );
+    let reserved = some(&["10.0.0.7", "10.0.0.0/30", "10.0.1.5-10.0.1.99", "2001:db8::1", "x"], 3);
+    let holders = (maybe(&["shop", ""]), prop::option::of(Just(ReservedService::default())));
+    let reservations = (select(&["r0", "r1"][..]), reserved, holders, prop::option::of(-1..3i64)).prop_map(
+        |(name, entries, (namespace, service), limit)| {
+            let mut object = reservation(name, &[]);
+            let quota = |max_addresses| AddressQuota { namespace: "shop".to_owned(), max_addresses };
+            object.spec = AddressReservationSpec {
+                addresses: entries,
+                namespace,
+                service,
+                quotas: limit.into_iter().map(quota).collect(),
+            };
+            Object::Reservation(object)
         },
     );
     let names = || some(&["p0", "p1", "p9"], 2);
@@ -184,7 +205,7 @@ pub(crate) fn any_object() -> impl Strategy<Value = Object> {
     });
     let communities = (select(&["c0", "c1"][..]), select(&["alias", "other"][..]), select(&["1:2", "x"][..]))
         .prop_map(|(name, alias, value)| Object::Community(community(name, &[(alias, value)])));
-    let objects = prop_oneof![pools, l2, bgp, peers, profiles, communities];
+    let objects = prop_oneof![pools, reservations, l2, bgp, peers, profiles, communities];
     (objects, prop::option::of(0..3i64)).prop_map(|(mut object, second)| {
         let time = second.map(|second| Time(Timestamp::from_second(second).unwrap()));
         object.metadata().creation_timestamp = time;
@@ -233,6 +254,7 @@ pub(crate) fn strangers() -> Vec<Object> {
     };
     vec![
         Object::Pool(pool("stranger", &["172.16.0.0/16", "2001:db8:2::/48"])),
+        Object::Reservation(reservation("stranger", &["172.16.0.0/30"])),
         Object::L2(l2_advertisement(
             "stranger",
             L2AdvertisementSpec { ip_address_pools: names("stranger"), ..Default::default() },

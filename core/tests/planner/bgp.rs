@@ -199,13 +199,14 @@ fn routes_of_several_advertisements_and_services_are_united() {
             it.communities = texts(&[community]);
         })
     };
-    let shares = |app: &str, name: &str| {
-        service("ns", name).holding(&["10.20.30.9"]).labels(&[("app", app)]).shared("k").ready_on(&["iris1"])
+    let shares = |app: &str, name: &str, port| {
+        let service = service("ns", name).holding(&["10.20.30.9"]).labels(&[("app", app)]).shared("k");
+        service.ports(&[("TCP", port)]).ready_on(&["iris1"])
     };
     let both = one_peer()
         .bgp([app("web", 50, "1:1"), app("dns", 70, "2:2")])
-        .service(shares("web", "one"))
-        .service(shares("dns", "two"));
+        .service(shares("web", "one", 80))
+        .service(shares("dns", "two", 53));
     assert_eq!(both.sends("iris1"), "router: 10.20.30.9/32 1:1 2:2 @70", "the same in any order");
     let aggregate = one_peer()
         .bgp([bgp_ad("net", |it| it.aggregation_length = 24)])

@@ -1,5 +1,7 @@
 //! Table by table.
 
+use ferrolb_api::v1beta1::{BGPAdvertisement, BGPAdvertisementSpec};
+use ferrolb_core::testing::{bgp_advertisement, bgp_peer};
 use ferrolb_proto::ethernet::MacAddr;
 
 use super::*;
@@ -207,7 +209,9 @@ fn every_address_has_one_announcer_and_both_nodes_get_some() {
 #[test]
 fn a_shared_address_is_decided_once() {
     let local = |name: &str, nodes: &[&str]| {
-        service("ns", name).holding(&["10.20.30.1"]).shared("k").local(true).ready_on(nodes)
+        let port = if name == "a" { 80 } else { 81 };
+        let service = service("ns", name).holding(&["10.20.30.1"]).shared("k").ports(&[("TCP", port)]);
+        service.local(true).ready_on(nodes)
     };
     let three = || World::new(&["iris1", "iris2", "iris3"]).everywhere();
     let overlap = three().service(local("a", &["iris1", "iris2"])).service(local("b", &["iris1", "iris3"]));
@@ -353,4 +357,110 @@ fn statuses_and_events() {
         failed.to_string(),
         r#"the interfaces specified by LB IP "10.20.30.1" doesn't exist in assigned node "iris2" with protocol "layer2""#
     );
+}
+
+/// Two pools, one a family, each with its own advertisements; a Service holds an address of both.
+#[test]
+fn each_address_of_a_pair_follows_its_own_pool() {
+    let of = |name: &str, pool: &str| ad(name, |it| it.ip_address_pools = vec![pool.to_owned()]);
+    let bgp_of = |name: &str, pool: &str, length: i64| {
+        bgp_advertisement(
+            name,
+            BGPAdvertisementSpec {
+                ip_address_pools: vec![pool.to_owned()],
+                aggregation_length: length,
+                ..Default::default()
+            },
+        )
+    };
+    let world = |ads: Vec<L2Advertisement>, bgp: Vec<BGPAdvertisement>| {
+        let mut world = World::new(&["iris1"]).ads(ads);
+        world.resources = world
+            .resources
+            .with_pools([pool("default", &["10.20.30.0/24"]), pool("six", &["fd00::/120"])])
+            .with_bgp_peers([bgp_peer("router", "10.1.1.254")])
+            .with_bgp_advertisements(bgp);
+        world.service(service("ns", "s").holding(&["10.20.30.1", "fd00::1"]).ready_on(&["iris1"]))
+    };
+    let announced = |world: &World| {
+        let plan = world.plans("iris1").pop_first().unwrap().1;
+        let texts = |protocol| {
+            plan.announced_by(protocol).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        (plan.pool.clone().unwrap(), texts(Protocol::Layer2), texts(Protocol::Bgp))
+    };
+    let both = world(
+        vec![of("a", "default"), of("b", "six")],
+        vec![bgp_of("a", "default", 24), bgp_of("b", "six", 32)],
+    );
+    let pair = "10.20.30.1 fd00::1".to_owned();
+    assert_eq!(announced(&both), ("default,six".to_owned(), pair.clone(), pair));
+    let routes: Vec<String> =
+        both.routes("iris1")["router"].iter().map(|(route, _)| route.to_string()).collect();
+    assert_eq!(routes, ["10.20.30.0/24", "fd00::1/128"]);
+    // What only one pool is advertised for goes for that address, and the other says why not.
+    let one = world(vec![of("b", "six")], vec![bgp_of("a", "default", 32)]);
+    assert_eq!(announced(&one), ("default,six".to_owned(), "fd00::1".to_owned(), "10.20.30.1".to_owned()));
+    let plan = one.plans("iris1").pop_first().unwrap().1;
+    let why = |protocol, address: &str| plan.withheld_from(protocol, address.parse().unwrap()).cloned();
+    assert_eq!(why(Protocol::Layer2, "10.20.30.1"), Some(Withheld::NoMatchingAdvertisement));
+    assert_eq!(why(Protocol::Bgp, "fd00::1"), Some(Withheld::NodeNotSelected));
+    assert_eq!(why(Protocol::Bgp, "10.20.30.1"), None);
+    // A pool that is left out for an error goes on for its address.
+    let mut broken = both;
+    broken.resources = broken.resources.with_pools([pool("six", &["fd00::9-fd00::1"])]);
+    broken.services.clear();
+    let held = service("ns", "s").holding(&["10.20.30.1", "fd00::1"]).from_pool("default,six");
+    assert_eq!(announced(&broken.service(held.ready_on(&["iris1"]))).1, "10.20.30.1 fd00::1");
+}
+
+/// A leader that was paused gave an address away that its successor had given.
+#[test]
+fn an_address_given_twice_is_announced_for_who_had_it_first() {
+    let held =
+        |name: &str, term| service("ns", name).holding(&["10.20.30.1"]).granted(term).ready_on(&["iris1"]);
+    let mut world = two().everywhere().service(held("late", 1).local(true)).service(held("first", 2));
+    world.resources = world
+        .resources
+        .with_bgp_peers([bgp_peer("router", "10.1.1.254")])
+        .with_bgp_advertisements([bgp_advertisement("all", BGPAdvertisementSpec::default())]);
+    // The one that goes has no say either: it would allow one node only.
+    expect(&world, "addressGivenTwice,notOwner", "addressGivenTwice,");
+    let late = &world.plans("iris1")[&world.services[0].key];
+    let keeper = world.services[1].key.clone();
+    let given_twice = Withheld::GivenTwice { keeper };
+    assert_eq!(late.withheld(), Some(&given_twice));
+    assert_eq!(late.bgp, Err(given_twice));
+    assert!(world.plans("iris1")[&world.services[1].key].bgp.is_ok());
+    // With an address that is its own, a Service goes on for that one.
+    let pair = service("ns", "late").holding(&["10.20.30.1", "fd00::1"]).granted(1).ready_on(&["iris1"]);
+    world.services[0] = pair.lb();
+    let plans = world.plans("iris1");
+    let late = plans[&world.services[0].key].bgp.as_ref().unwrap();
+    assert_eq!(late.addresses, BTreeSet::from(["fd00::1".parse().unwrap()]));
+    assert_eq!(late.withheld.len(), 1);
+    // Who may share it is not in question.
+    world.services[0] = held("late", 1).shared("k").ports(&[("TCP", 81)]).lb();
+    world.services[1] = held("first", 2).shared("k").lb();
+    assert_eq!(world.reasons("iris2"), ",");
+}
+
+/// The last Service that had an address is gone while a stranger uses it: the wire is asked on.
+#[test]
+fn an_address_in_conflict_is_asked_for_when_no_service_has_it() {
+    let world = two().everywhere().service(holding(1).ready_on(&["iris1"]));
+    let seen = |last: u8, seen| (IpAddr::from([10, 20, 30, last]), seen);
+    let wire: Wire =
+        [seen(1, Seen::Conflict(STRANGER)), seen(2, Seen::Conflict(STRANGER)), seen(3, Seen::Here)].into();
+    let claims = |config: &World| {
+        config.with_input("iris1", |input| claims(input, &elect(input, &config.services), &wire))
+    };
+    let of = claims(&world);
+    assert_eq!(of.keys().map(ToString::to_string).collect::<Vec<_>>(), ["10.20.30.1", "10.20.30.2"]);
+    let asked = &of[&IpAddr::from([10, 20, 30, 2])];
+    assert_eq!((asked.claim.candidates.len(), asked.claim.turn), (0, Some(0)));
+    // Not where no pool has it any more.
+    let mut elsewhere = world;
+    elsewhere.resources = elsewhere.resources.with_pools([pool("default", &["10.9.9.0/24"])]);
+    assert!(claims(&elsewhere).is_empty());
 }

@@ -26,7 +26,8 @@ proptest! {
         world = world.ads(selected.iter().map(|node| ad_on(node, node)));
         for (index, (last, local, endpoints)) in services.iter().enumerate() {
             let svc = service("ns", &format!("s{index}")).holding(&[&format!("10.20.30.{last}")]);
-            world = world.service(svc.shared("k").local(*local).ready_on(endpoints));
+            let svc = svc.shared("k").ports(&[("TCP", 80 + i32::try_from(index).unwrap())]);
+            world = world.service(svc.local(*local).ready_on(endpoints));
         }
         let mut announcers: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for node in &members {

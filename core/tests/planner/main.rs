@@ -13,8 +13,8 @@ use ferrolb_api::v1beta1::{L2Advertisement, L2AdvertisementSpec, PreferredNode};
 use ferrolb_core::config::{Config, Interfaces, compile};
 use ferrolb_core::node::Node;
 use ferrolb_core::planner::{
-    Event, LinkClaims, Member, PlanInput, Protocol, Routes, Seen, ServicePlan, Wire, Withheld, claims, elect,
-    plan_service, routes,
+    Event, LinkClaims, Member, PlanInput, Protocol, Routes, Seen, ServicePlan, Wire, Withheld, claims,
+    doubled, elect, plan_service, routes,
 };
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
@@ -81,6 +81,7 @@ impl World {
             |node: &String| (node.clone(), Member { alive: true, interfaces: Some(self.interfaces.clone()) });
         make(&PlanInput {
             config: &config,
+            doubled: &doubled(&self.services),
             nodes: &self.resources.nodes,
             members: &self.members.iter().map(member).collect(),
             this_node,

@@ -20,7 +20,8 @@ fn resource(object: &Value) -> String {
     let version = object["apiVersion"].as_str().unwrap().rsplit('/').next().unwrap();
     let kind = object["kind"].as_str().unwrap().to_lowercase();
     let plural = if kind == "community" { "communities".to_owned() } else { format!("{kind}s") };
-    format!("{plural}.{version}.metallb.io")
+    let group = object["apiVersion"].as_str().unwrap().split('/').next().unwrap();
+    format!("{plural}.{version}.{group}")
 }
 
 fn stored(product: &Product, object: &Value) -> Result<Value, String> {

@@ -51,6 +51,14 @@ pub(crate) fn with_every_field() -> Vec<Value> {
             json!({"receiveInterval": 10, "transmitInterval": 60000, "detectMultiplier": 255, "echoInterval": 50,
                    "echoMode": false, "passiveMode": true, "minimumTtl": 254}),
         ),
+        object(
+            "ferrolb.io/v1alpha1",
+            "AddressReservation",
+            "kinds",
+            json!({"addresses": ["192.168.10.207", "192.168.10.208-192.168.10.209"],
+                   "service": {"namespace": "default", "name": "kinds"},
+                   "quotas": [{"namespace": "default", "maxAddresses": 0}]}),
+        ),
         v1beta1(
             "Community",
             "kinds",
@@ -118,7 +126,18 @@ pub(crate) fn wrong() -> Vec<(Value, &'static str)> {
         spec[field] = value;
         v1beta2("wrong", spec)
     };
+    let reservation = |spec: Value| object("ferrolb.io/v1alpha1", "AddressReservation", "wrong", spec);
     vec![
+        (
+            reservation(
+                json!({"addresses": ["192.168.10.207"], "namespace": "a", "service": {"namespace": "a", "name": "b"}}),
+            ),
+            "addresses are for a Service or for a namespace: give service or namespace, not both",
+        ),
+        (
+            reservation(json!({"quotas": [{"namespace": "a", "maxAddresses": -1}]})),
+            "should be greater than or equal to 0",
+        ),
         (v1beta1("IPAddressPool", "wrong", Value::Null), "spec: Required value"),
         (v1beta1("IPAddressPool", "wrong", json!({})), "spec.addresses: Required value"),
         (

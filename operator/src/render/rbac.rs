@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ferrolb_api::well_known::{GROUP, component, label, object};
+use ferrolb_api::well_known::{ADDED_GROUP, GROUP, component, label, object};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
@@ -127,6 +127,7 @@ fn controller() -> Rights {
         ],
         own: vec![
             rule(GROUP, CONFIGURATION, FOLLOW),
+            rule(ADDED_GROUP, &["addressreservations"], FOLLOW),
             rule(GROUP, &["ipaddresspools/status", "configurationstates/status"], &["patch"]),
             rule(GROUP, &["configurationstates"], &["create", "delete", "list", "patch", "watch"]),
             // The owner of its ConfigurationState is its own pod.
@@ -197,10 +198,13 @@ fn webhook(own_certificate: bool) -> Rights {
             token_reviews(),
             access_reviews(),
         ],
-        own: [rule(GROUP, CONFIGURATION, FOLLOW)]
-            .into_iter()
-            .chain(secrets.into_iter().filter(|_| own_certificate))
-            .collect(),
+        own: [
+            rule(GROUP, CONFIGURATION, FOLLOW),
+            rule(ADDED_GROUP, &["addressreservations"], FOLLOW),
+        ]
+        .into_iter()
+        .chain(secrets.into_iter().filter(|_| own_certificate))
+        .collect(),
     }
 }
 

@@ -16,14 +16,19 @@ use super::{Certificate, Context, pod, pod_labels, pod_selector};
 
 /// A kind that is reviewed.
 struct Reviewed {
+    group: &'static str,
     singular: &'static str,
     plural: &'static str,
     version: &'static str,
-    /// Name of its webhook, up to `validationwebhook.metallb.io`.
+    /// Name of its webhook, up to `validationwebhook.<group>`.
     prefix: &'static str,
 }
 
-const REVIEWED: [Reviewed; 6] = [
+const REVIEWED: [Reviewed; 7] = [
+    Reviewed {
+        group: well_known::ADDED_GROUP,
+        ..reviewed("addressreservation", "addressreservations", "v1alpha1")
+    },
     reviewed("bfdprofile", "bfdprofiles", "v1beta1"),
     reviewed("bgpadvertisement", "bgpadvertisements", "v1beta1"),
     Reviewed { prefix: "bgppeers", ..reviewed("bgppeer", "bgppeers", "v1beta2") },
@@ -34,7 +39,7 @@ const REVIEWED: [Reviewed; 6] = [
 const METALLB: Reviewed = reviewed("metallb", "metallbs", "v1beta1");
 
 const fn reviewed(singular: &'static str, plural: &'static str, version: &'static str) -> Reviewed {
-    Reviewed { singular, plural, version, prefix: singular }
+    Reviewed { group: well_known::GROUP, singular, plural, version, prefix: singular }
 }
 
 /// The webhook runs where the controller may: it was part of it in MetalLB.
@@ -152,19 +157,19 @@ pub(super) fn registration(context: &Context<'_>) -> ValidatingWebhookConfigurat
 
 fn webhook(
     context: &Context<'_>,
-    Reviewed { singular, plural, version, prefix }: &Reviewed,
+    Reviewed { group, singular, plural, version, prefix }: &Reviewed,
     purpose: &str,
     operations: &[&str],
     failure_policy: &str,
 ) -> ValidatingWebhook {
     ValidatingWebhook {
-        name: format!("{prefix}{purpose}webhook.{}", well_known::GROUP),
+        name: format!("{prefix}{purpose}webhook.{group}"),
         admission_review_versions: vec!["v1".into()],
         client_config: WebhookClientConfig {
             service: Some(ServiceReference {
                 name: object::WEBHOOK_SERVICE.into(),
                 namespace: context.settings.namespace.clone(),
-                path: Some(format!("/validate-metallb-io-{version}-{singular}")),
+                path: Some(format!("/validate-{}-{version}-{singular}", group.replace('.', "-"))),
                 port: Some(443),
             }),
             ..Default::default()
@@ -172,7 +177,7 @@ fn webhook(
         failure_policy: Some(failure_policy.into()),
         side_effects: "None".into(),
         rules: Some(vec![RuleWithOperations {
-            api_groups: Some(vec![well_known::GROUP.into()]),
+            api_groups: Some(vec![(*group).into()]),
             api_versions: Some(vec![(*version).into()]),
             operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
             resources: Some(vec![(*plural).into()]),

@@ -283,6 +283,10 @@ impl Claimant {
         conflict: Option<Stranger>,
     ) {
         match round.left.checked_sub(1) {
+            // Nobody is to own it: it was only asked whether a stranger still has it.
+            None if self.slots.get(&ip).is_some_and(|slot| slot.claim.candidates.is_empty()) => {
+                self.enter(ip, State::Idle { owner: None }, None);
+            }
             None => self.own(now, ip),
             Some(left) => {
                 let round = Round { left, ..round };

@@ -249,6 +249,23 @@ fn a_stranger_that_has_the_address_is_named_and_replaced_when_it_leaves() {
 }
 
 #[test]
+fn a_stranger_is_asked_for_until_it_leaves_although_nobody_is_to_have_the_address() {
+    let mut bench = Bench::new();
+    bench.plan();
+    bench.run_to(40);
+    bench.says(STRANGER);
+    bench.run_to(1050);
+    bench.says(STRANGER);
+    assert_eq!(bench.times("conflict"), [1050]);
+    bench.turn(&[], Some(0));
+    bench.run_to(2060);
+    bench.says(STRANGER);
+    assert_eq!(bench.times("none"), [] as [u64; 0]);
+    bench.run_to(9000);
+    assert_eq!((bench.times("none").len(), bench.times("announce"), bench.owns()), (1, vec![], false));
+}
+
+#[test]
 fn a_stranger_is_defended_against_once() {
     let mut bench = Bench::owning();
     bench.says(STRANGER);

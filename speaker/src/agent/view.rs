@@ -9,7 +9,7 @@ use ferrolb_core::config::{Compiled, Diagnostic, Peer};
 use ferrolb_core::node::Node;
 use ferrolb_core::planner::{
     Elections, LinkClaims, Member, PlanInput, Protocol, Routes, Seen, ServicePlan, Wire, Withheld, claims,
-    elect, hold, plan_service, routes,
+    doubled, elect, hold, plan_service, routes,
 };
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
 use ferrolb_proto::conflict;
@@ -132,7 +132,9 @@ pub fn plan(world: &World, before: &Plan) -> Plan {
     if !world.settled {
         return Plan::default();
     }
+    let doubled = doubled(world.services.values());
     let input = PlanInput {
+        doubled: &doubled,
         config: &world.compiled.config,
         nodes: &world.nodes,
         members: &world.members,

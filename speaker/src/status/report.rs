@@ -1,13 +1,14 @@
 //! What there is to say, made from a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use ferrolb_api::v1beta1::{ServiceBGPStatusStatus, ServiceL2StatusStatus};
 use ferrolb_core::config::Diagnostic;
 use ferrolb_core::planner::ownership::rank;
 use ferrolb_core::planner::{Election, Event, Protocol, ServicePlan, Withheld};
 use ferrolb_core::service::ServiceKey;
-use ferrolb_core::status::{service_bgp_status, service_l2_status};
+use ferrolb_core::status::{self, service_bgp_status, service_l2_status};
 
 use crate::agent::view::{Plan, World};
 
@@ -18,6 +19,8 @@ pub struct Report {
     pub diagnostics: Vec<Diagnostic>,
     /// What is announced; nothing is known as long as nothing was planned.
     pub services: Option<BTreeMap<ServiceKey, ServiceReport>>,
+    /// Addresses that strangers have, as this node's links see it.
+    pub conflicts: BTreeSet<IpAddr>,
     /// Nodes whose speakers look after their objects themselves.
     pub living: BTreeSet<String>,
 }
@@ -50,6 +53,7 @@ impl Report {
         Self {
             diagnostics: diagnostics.to_vec(),
             services: world.settled.then(|| services.collect()),
+            conflicts: status::conflicts(&plan.wire),
             living: living.collect(),
         }
     }

@@ -41,6 +41,7 @@ fn announcing(interface: &str) -> Report {
     Report {
         diagnostics: Vec::new(),
         services: Some(BTreeMap::from([(key(), service)])),
+        conflicts: BTreeSet::new(),
         living: BTreeSet::from(["node-1".to_owned()]),
     }
 }
@@ -257,4 +258,27 @@ async fn failures_are_tried_again_and_nothing_is_deleted_before_the_first_plan()
     bench.server.set_broken(false);
     bench.told("ens18").await;
     until("event", || !bench.server.list("events").is_empty()).await;
+}
+
+/// The controller gives such an address to nobody as long as a speaker says so.
+#[tokio::test]
+async fn addresses_of_strangers_are_named_until_they_are_clear() {
+    let bench = Bench::new().await;
+    let named = |addresses: &[&str]| Report {
+        conflicts: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+        ..silent()
+    };
+    let annotation = || {
+        let states = bench.server.list("configurationstates");
+        states.first().map(|it| it["metadata"]["annotations"]["ferrolb.io/address-conflicts"].clone())
+    };
+    for (addresses, expected) in [
+        (&["192.168.10.201", "192.168.10.200"][..], json!("192.168.10.200,192.168.10.201")),
+        (&["fd00::1"], json!("fd00::1")),
+        (&[], Value::Null),
+    ] {
+        bench.say(named(addresses));
+        until("the list", || annotation() == Some(expected.clone())).await;
+        bench.is_at_rest().await;
+    }
 }

@@ -15,7 +15,7 @@ use super::cluster::Cluster;
 use crate::config::diagnostic::{Kind, Message, ObjectRef, PoolProblem, Problem};
 use crate::config::kept::{Changes, Kept};
 use crate::config::lookup::Labelled;
-use crate::config::pools::{self, LeftOutPool, Parsed, Pool};
+use crate::config::pools::{self, LeftOutPool, Parsed};
 use crate::config::ranges::IpRange;
 use crate::config::selectors::Finding;
 use crate::config::table::{ByAddress, Key, Table, Tables, key};
@@ -196,7 +196,10 @@ fn claim(parsed: &Parsed, in_force: &ByAddress) -> (ByAddress, Vec<Finding<PoolP
 }
 
 /// The lowest range of `claimed` (whose ranges are disjoint) that shares an address with `range`.
-fn overlapping<'a>(claimed: &'a ByAddress, range: &IpRange) -> Option<&'a (IpRange, Arc<Pool>)> {
+pub(super) fn overlapping<'a, T>(
+    claimed: &'a BTreeMap<Key, (IpRange, T)>,
+    range: &IpRange,
+) -> Option<&'a (IpRange, T)> {
     let (first, last) = (key(range.first()), key(range.last()));
     let before = claimed.range(..=first).next_back().map(|(_, it)| it);
     before
