@@ -1,6 +1,8 @@
 //! Admission beside the API server's own work: what it costs, and how soon it is back when both pods are
 //! killed. FERROLB_LOAD_SECONDS says how long requests are made.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::fmt::Write as _;

@@ -1,13 +1,15 @@
 //! The webhook's certificate: lost or spoilt it comes back, another authority may take its place, and no change
 //! of the configuration is refused meanwhile. FERROLB_ROTATION_SECONDS says how long authorities are changed.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::json;
 use support::{NAMESPACE, Product, measured, seconds, text, throughout, until};
 
@@ -76,10 +78,14 @@ fn apply_all_the_time(product: &Product, end: &AtomicBool) -> (u32, Vec<String>)
 fn authority() -> serde_json::Value {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // Of one name with what it signs it would look self-signed.
+    params.distinguished_name.push(DnType::CommonName, "another authority");
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
     let names = vec![SERVICE.to_owned(), format!("{SERVICE}.cluster.local")];
-    let serving = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+    let mut serving = CertificateParams::new(names).unwrap();
+    serving.distinguished_name.push(DnType::CommonName, SERVICE);
+    let serving = serving.signed_by(&key, &issuer).unwrap();
     json!({"ca.crt": issuer.pem(), "ca.key": issuer.key().serialize_pem(),
            "tls.crt": serving.pem(), "tls.key": key.serialize_pem()})
 }

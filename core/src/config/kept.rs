@@ -72,6 +72,15 @@ impl<K, R> Kept<K, R> {
         objects: &BTreeMap<String, Arc<K>>,
         mut read: impl FnMut(&K) -> R,
     ) -> Changes<R> {
+        if self.by_name.is_empty() {
+            // All at once: a sorted map is made faster from a list than one by one.
+            let read = |(name, object): (&String, &Arc<K>)| {
+                (name.clone(), (Arc::clone(object), Arc::new(read(object))))
+            };
+            self.by_name = objects.iter().map(read).collect();
+            let new = self.by_name.values().map(|(_, reading)| Arc::clone(reading)).collect();
+            return Changes { gone: Vec::new(), new };
+        }
         let (mut gone, mut new) = (Vec::new(), Vec::new());
         let mut before = self.by_name.iter().peekable();
         for (name, object) in objects {

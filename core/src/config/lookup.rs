@@ -47,6 +47,11 @@ impl Lookup {
     /// what they are.
     pub(super) fn change(&mut self, gone: Vec<Labelled>, new: Vec<Labelled>) {
         self.version += 1;
+        if self.objects.is_empty() {
+            self.objects = new.into_iter().collect();
+            self.from_nothing();
+            return;
+        }
         let names: BTreeSet<Arc<str>> = gone.iter().chain(&new).map(|(name, _)| Arc::clone(name)).collect();
         for (name, labels) in gone {
             self.objects.remove(&name);
@@ -61,11 +66,9 @@ impl Lookup {
             self.places.iter_mut().for_each(|places| place(places, &name, &labels));
             self.objects.insert(name, labels);
         }
-        // Many changes at once: they are the first, or so many that it is faster from nothing.
+        // With so many changes it is faster from nothing.
         if names.len() > self.objects.len() / 8 {
-            let all = self.objects.keys().map(ToString::to_string).collect();
-            let objects = std::mem::take(&mut self.objects);
-            *self = Self { objects, all: Arc::new(all), version: self.version, ..Self::default() };
+            self.from_nothing();
             return;
         }
         let objects = &self.objects;
@@ -79,6 +82,13 @@ impl Lookup {
         }
         self.named.retain(|list, _| !names.iter().any(|name| list.contains(&**name)));
         self.turn();
+    }
+
+    /// Nothing is known but the objects.
+    fn from_nothing(&mut self) {
+        let all = self.objects.keys().map(ToString::to_string).collect();
+        let objects = std::mem::take(&mut self.objects);
+        *self = Self { objects, all: Arc::new(all), version: self.version, ..Self::default() };
     }
 
     /// The objects are as before, and so are the answers. What is not asked any more is forgotten when it is

@@ -198,13 +198,10 @@ fn webhook(own_certificate: bool) -> Rights {
             token_reviews(),
             access_reviews(),
         ],
-        own: [
-            rule(GROUP, CONFIGURATION, FOLLOW),
-            rule(ADDED_GROUP, &["addressreservations"], FOLLOW),
-        ]
-        .into_iter()
-        .chain(secrets.into_iter().filter(|_| own_certificate))
-        .collect(),
+        own: [rule(GROUP, CONFIGURATION, FOLLOW), rule(ADDED_GROUP, &["addressreservations"], FOLLOW)]
+            .into_iter()
+            .chain(secrets.into_iter().filter(|_| own_certificate))
+            .collect(),
     }
 }
 

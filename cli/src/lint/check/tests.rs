@@ -193,8 +193,7 @@ fn object() -> impl Strategy<Value = serde_json::Value> {
                    "spec": {"ipAddressPools": pools, "nodeSelectors": selectors}})
         });
     let some = |texts: &[&'static str]| prop::collection::vec(prop::sample::select(texts.to_vec()), 0..3);
-    let numbers =
-        (prop::sample::select(vec![0_i64, 100, 200]), prop::sample::select(vec![24_i64, 26, 32]));
+    let numbers = (prop::sample::select(vec![0_i64, 100, 200]), prop::sample::select(vec![24_i64, 26, 32]));
     let bgp = (
         name.clone(),
         pools,

@@ -115,7 +115,12 @@ impl Pools {
         for new in changes.new.iter().filter(|it| !it.findings.is_empty()) {
             self.flawed.insert(new.pool.name.clone());
         }
-        self.touched.extend(changes.gone.iter().chain(&changes.new).map(|it| it.pool.name.clone()));
+        let names = changes.gone.iter().chain(&changes.new).map(|it| it.pool.name.clone());
+        if self.touched.is_empty() {
+            self.touched = names.collect();
+        } else {
+            self.touched.extend(names);
+        }
         self.ranges.update(changes);
     }
 
