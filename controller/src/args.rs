@@ -47,12 +47,6 @@ pub(crate) struct ForeignArgs {
     webhook_secret: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     webhook_http2: Option<bool>,
-    #[arg(long, value_name = "VERSION", hide = true)]
-    tls_min_version: Option<String>,
-    #[arg(long, value_name = "NAMES", hide = true)]
-    tls_cipher_suites: Option<String>,
-    #[arg(long, value_name = "IDS", hide = true)]
-    tls_curve_preferences: Option<String>,
 }
 
 /// What of `--webhook-mode` makes sense for a process that serves no webhook.
@@ -67,7 +61,6 @@ impl ForeignArgs {
     pub(crate) fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
         let set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         let (operator, webhook) = ("the operator makes the memberlist Secret", "it is the webhook's");
-        let tls = "TLS 1.2 and 1.3 with the defaults of rustls";
         [
             (set(&self.ml_secret_name), "--ml-secret-name", operator),
             (set(&self.deployment), "--deployment", operator),
@@ -78,9 +71,6 @@ impl ForeignArgs {
             (set(&self.cert_service_name), "--cert-service-name", webhook),
             (set(&self.webhook_secret), "--webhook-secret", webhook),
             (self.webhook_http2 == Some(true), "--webhook-http2", webhook),
-            (set(&self.tls_min_version), "--tls-min-version", tls),
-            (set(&self.tls_cipher_suites), "--tls-cipher-suites", tls),
-            (set(&self.tls_curve_preferences), "--tls-curve-preferences", tls),
         ]
         .into_iter()
         .filter_map(|(given, flag, why)| given.then_some((flag, why)))
@@ -125,14 +115,7 @@ mod tests {
         let without: Vec<&str> = args.foreign.without_effect().into_iter().map(|(flag, _)| flag).collect();
         assert_eq!(
             without,
-            [
-                "--ml-secret-name",
-                "--deployment",
-                "--webhook-mode",
-                "--cert-service-name",
-                "--webhook-http2",
-                "--tls-min-version"
-            ]
+            ["--ml-secret-name", "--deployment", "--webhook-mode", "--cert-service-name", "--webhook-http2"]
         );
         assert!(parse(&[]).unwrap().foreign.without_effect().is_empty());
         assert!(parse(&["--webhook-mode=onlywebhook"]).is_err());

@@ -20,6 +20,7 @@ pub mod ranges;
 pub mod reservations;
 mod reserved;
 mod selectors;
+mod table;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -38,23 +39,19 @@ pub use self::diagnostic::{
 pub use self::memory::Memory;
 pub use self::peers::{Neighbor, Password, Peer, RemoteAs, Timers};
 pub use self::pools::{LeftOutPool, Pool};
-use self::ranges::{Family, IpRange, to_number};
 pub use self::reservations::{Holder, Quota, Reservations};
+use self::table::Table;
 
 /// The configuration in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    pools: Arc<BTreeMap<String, Arc<Pool>>>,
+    pools: Arc<Table>,
     left_out: BTreeMap<String, LeftOutPool>,
     l2_advertisements: BTreeMap<String, Arc<L2Advertisement>>,
     bgp_advertisements: BTreeMap<String, Arc<BgpAdvertisement>>,
     peers: BTreeMap<String, Arc<Peer>>,
-    by_address: Arc<ByAddress>,
     reservations: Reservations,
 }
-
-/// The ranges of the pools in force, in order: no two share an address.
-type ByAddress = Vec<(IpRange, Arc<Pool>)>;
 
 /// Between the names of the pools that the addresses of a Service are recorded to come from. It is part of
 /// no name.
@@ -63,7 +60,7 @@ pub const RECORD_SEPARATOR: char = ',';
 impl Config {
     /// The pools in force, by name.
     pub fn pools(&self) -> &BTreeMap<String, Arc<Pool>> {
-        &self.pools
+        self.pools.by_name()
     }
 
     /// The pools that are left out, by name.
@@ -93,17 +90,13 @@ impl Config {
 
     /// Whether nobody configured any pool, good or bad.
     pub fn has_no_pools(&self) -> bool {
-        self.pools.is_empty() && self.left_out.is_empty()
+        self.pools().is_empty() && self.left_out.is_empty()
     }
 
     /// The pool in force that an address belongs to, whether it may be used or not. Pools never
     /// overlap, so there is at most one.
     pub fn pool_around(&self, address: IpAddr) -> Option<&Pool> {
-        let key = (Family::of(address), to_number(address));
-        let begins = |range: &IpRange| (range.family(), to_number(range.first()));
-        let after = self.by_address.partition_point(|(range, _)| begins(range) <= key);
-        let (range, pool) = self.by_address.get(after.checked_sub(1)?)?;
-        range.contains(address).then_some(&**pool)
+        self.pools.around(address)
     }
 
     /// The one pool in force that holds all these addresses and may give them.

@@ -33,11 +33,12 @@ const WATCH_SECONDS: u32 = 30;
 #[derive(Debug)]
 pub struct Store<K: Resource<DynamicType = ()> + 'static> {
     reader: reflector::Store<K>,
+    listed: watch::Receiver<bool>,
 }
 
 impl<K: Resource<DynamicType = ()> + Clone + 'static> Clone for Store<K> {
     fn clone(&self) -> Self {
-        Self { reader: self.reader.clone() }
+        Self { reader: self.reader.clone(), listed: self.listed.clone() }
     }
 }
 
@@ -54,7 +55,8 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Store<K> {
 
     /// Returns once the first list is in.
     pub async fn listed(&self) {
-        if self.reader.wait_until_ready().await.is_err() {
+        // The reader's own way of waiting wakes one waiter only.
+        if self.listed.clone().wait_for(|listed| *listed).await.is_err() {
             // The watch was stopped before: there will be no list. The caller waits for the shutdown
             // beside this.
             std::future::pending::<()>().await;
@@ -107,7 +109,8 @@ impl Watches {
     {
         let kind = K::plural(&()).into_owned();
         let (reader, writer) = reflector::store();
-        let listed = self.readiness.condition(format!("first list of {kind}"));
+        let ready = self.readiness.condition(format!("first list of {kind}"));
+        let (first_list, listed) = watch::channel(false);
         let (changes, restored) = (Arc::clone(&self.changes), Arc::clone(&self.restored));
         let shutdown = self.shutdown.clone();
         let stream =
@@ -133,7 +136,8 @@ impl Watches {
                             restored.send_replace(Some(Instant::now()));
                         }
                         if matches!(event, watcher::Event::InitDone) {
-                            listed.set(true);
+                            first_list.send_replace(true);
+                            ready.set(true);
                         }
                         changes.send_modify(|count| *count = count.wrapping_add(1));
                     }
@@ -148,7 +152,7 @@ impl Watches {
                 }
             }
         });
-        Store { reader }
+        Store { reader, listed }
     }
 
     /// A view of the changes of all stores, starting with one that stands for "now".
@@ -233,6 +237,35 @@ mod tests {
         assert!(pauses.iter().all(|p| *p <= Duration::from_millis(2500)));
         retry.reset();
         assert!(retry.next().unwrap() < Duration::from_millis(30));
+    }
+
+    #[tokio::test]
+    async fn everybody_who_waits_for_the_first_list_is_woken() {
+        let (open, gate) = watch::channel(false);
+        let answer = move |request: axum::extract::Request| {
+            let mut gate = gate.clone();
+            async move {
+                if request.uri().query().unwrap_or_default().contains("watch=true") {
+                    std::future::pending::<()>().await;
+                }
+                gate.wait_for(|open| *open).await.map(drop).unwrap();
+                let list = r#"{"metadata": {"resourceVersion": "1"}, "items": []}"#;
+                ([("content-type", "application/json")], list)
+            }
+        };
+        let client = kube::Client::new(axum::Router::new().fallback(answer), "ns");
+        let watches = Watches::new(Readiness::default(), Shutdown::default());
+        let store = watches.add(Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(client, "ns"));
+        let waiter = || {
+            let store = store.clone();
+            tokio::spawn(async move { store.listed().await })
+        };
+        let waiters = [waiter(), waiter(), waiter()];
+        tokio::task::yield_now().await;
+        open.send_replace(true);
+        for waiter in waiters {
+            tokio::time::timeout(Duration::from_secs(10), waiter).await.unwrap().unwrap();
+        }
     }
 
     #[tokio::test]

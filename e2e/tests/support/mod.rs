@@ -255,7 +255,7 @@ pub fn text(value: &Value) -> String {
 
 /// How long something is done: what the environment says, for long runs, or this.
 pub fn seconds(variable: &str, default: u64) -> Duration {
-    let given = std::env::var(variable).ok().map(|text| text.parse().expect(variable));
+    let given = std::env::var(variable).ok().map(|text| text.parse().unwrap());
     Duration::from_secs(given.unwrap_or(default))
 }
 

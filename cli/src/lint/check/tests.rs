@@ -156,7 +156,8 @@ fn files_replace_what_the_cluster_holds_and_are_judged_beside_it() {
     assert_eq!(found, [(true, "IPAddressPool \"a\""), (false, "IPAddressPool \"broken\"")]);
 }
 
-/// An object of the configuration, right or wrong.
+/// An object of the configuration, right or wrong. What the schema forbids is not among them: it does not get
+/// as far as admission.
 fn object() -> impl Strategy<Value = serde_json::Value> {
     let name = prop::sample::select(vec!["a", "b", "c"]);
     let addresses = prop::sample::select(vec![
@@ -186,26 +187,55 @@ fn object() -> impl Strategy<Value = serde_json::Value> {
                    "spec": {"addresses": addresses, "serviceAllocation": allocation}})
         },
     );
-    let kind = prop::sample::select(vec!["L2Advertisement", "BGPAdvertisement"]);
     let advertisement =
-        (kind, name.clone(), pools, selectors.clone()).prop_map(|(kind, name, pools, selectors)| {
-            json!({"apiVersion": "metallb.io/v1beta1", "kind": kind, "metadata": {"name": name},
+        (name.clone(), pools.clone(), selectors.clone()).prop_map(|(name, pools, selectors)| {
+            json!({"apiVersion": "metallb.io/v1beta1", "kind": "L2Advertisement", "metadata": {"name": name},
                    "spec": {"ipAddressPools": pools, "nodeSelectors": selectors}})
         });
+    let some = |texts: &[&'static str]| prop::collection::vec(prop::sample::select(texts.to_vec()), 0..3);
+    let numbers =
+        (prop::sample::select(vec![0_i64, 100, 200]), prop::sample::select(vec![24_i64, 26, 32]));
+    let bgp = (
+        name.clone(),
+        pools,
+        selectors.clone(),
+        some(&["a", "b", "gone"]),
+        some(&["web", "1:2", "1:x", "large:1:2:3", "larg:1:2:3"]),
+        numbers,
+    );
+    let bgp = bgp.prop_map(|(name, pools, selectors, peers, communities, (preference, length))| {
+        json!({"apiVersion": "metallb.io/v1beta1", "kind": "BGPAdvertisement", "metadata": {"name": name},
+               "spec": {"ipAddressPools": pools, "nodeSelectors": selectors, "peers": peers,
+                        "communities": communities, "localPref": preference, "aggregationLength": length}})
+    });
+    let profile =
+        (name.clone(), prop::sample::select(vec![10_u32, 50, 60000])).prop_map(|(name, interval)| {
+            json!({"apiVersion": "metallb.io/v1beta1", "kind": "BFDProfile", "metadata": {"name": name},
+               "spec": {"receiveInterval": interval, "echoMode": true}})
+        });
+    let community = (name.clone(), some(&["web", "db"]), some(&["1:2", "99999999:1", "larg:1:2:3"]));
+    let community = community.prop_map(|(name, aliases, values)| {
+        let pairs = aliases.iter().zip(values).map(|(name, value)| json!({"name": name, "value": value}));
+        json!({"apiVersion": "metallb.io/v1beta1", "kind": "Community", "metadata": {"name": name},
+               "spec": {"communities": pairs.collect::<Vec<_>>()}})
+    });
     let address = prop::sample::select(vec!["10.0.9.1", "10.0.9.2", "fd00::1", "10.0.9.400", ""]);
     let time = prop::sample::select(vec!["0s", "1s", "90s", "30s", "soon", "1m30s"]);
     let asn = prop::sample::select(vec![0_u32, 64512, 64513]);
-    let peer = (name, asn.clone(), asn, address, time.clone(), time, selectors).prop_map(
-        |(name, mine, theirs, address, hold, keepalive, selectors)| {
+    let bfd = prop::sample::select(vec!["", "a", "gone"]);
+    let peer = (name, asn.clone(), asn, address, time.clone(), time, selectors, bfd).prop_map(
+        |(name, mine, theirs, address, hold, keepalive, selectors, bfd)| {
             json!({"apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer", "metadata": {"name": name},
                    "spec": {"myASN": mine, "peerASN": theirs, "peerAddress": address, "holdTime": hold,
-                            "keepaliveTime": keepalive, "nodeSelectors": selectors}})
+                            "keepaliveTime": keepalive, "nodeSelectors": selectors, "bfdProfile": bfd}})
         },
     );
-    prop_oneof![3 => pool, 2 => advertisement, 2 => peer].prop_map(|mut object| {
-        object["metadata"]["namespace"] = json!("metallb-system");
-        object
-    })
+    prop_oneof![3 => pool, 1 => advertisement, 3 => bgp, 2 => peer, 1 => profile, 2 => community].prop_map(
+        |mut object| {
+            object["metadata"]["namespace"] = json!("metallb-system");
+            object
+        },
+    )
 }
 
 fn candidate(object: &serde_json::Value) -> Candidate {

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::pools::{Key, key};
 use crate::config::diagnostic::PoolProblem;
 use crate::config::ranges::{Family, IpRange, to_number};
 use crate::config::selectors::Finding;
+use crate::config::table::{Key, key};
 use crate::resources::Resources;
 
 /// Addresses that the cluster itself uses, by where they start. Blocks of one kind are disjoint.

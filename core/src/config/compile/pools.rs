@@ -5,7 +5,6 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ferrolb_api::v1beta1::IPAddressPool;
@@ -13,21 +12,14 @@ use ipnet::IpNet;
 
 use super::Compiling;
 use super::cluster::Cluster;
-use crate::config::ByAddress;
 use crate::config::diagnostic::{Kind, Message, ObjectRef, PoolProblem, Problem};
 use crate::config::kept::{Changes, Kept};
 use crate::config::lookup::Labelled;
-use crate::config::pools::{self, LeftOutPool, Parsed, Pool};
-use crate::config::ranges::{Family, IpRange, to_number};
+use crate::config::pools::{self, LeftOutPool, Parsed};
+use crate::config::ranges::IpRange;
 use crate::config::selectors::Finding;
+use crate::config::table::{ByAddress, Key, Table, Tables, key};
 use crate::selector::Labels;
-
-/// Where an address stands among all.
-pub(super) type Key = (Family, u128);
-
-pub(super) fn key(address: IpAddr) -> Key {
-    (Family::of(address), to_number(address))
-}
 
 /// The ranges of all pools that can be read, in order, whether they are in force or not.
 #[derive(Debug, Default)]
@@ -37,7 +29,6 @@ struct Ranges(Vec<Span>);
 struct Span {
     first: Key,
     last: Key,
-    range: IpRange,
     of: Arc<Parsed>,
 }
 
@@ -52,7 +43,6 @@ impl Ranges {
             let span = |(_, range): (usize, IpRange)| Span {
                 first: key(range.first()),
                 last: key(range.last()),
-                range,
                 of: Arc::clone(of),
             };
             of.ranges().map(span)
@@ -78,10 +68,6 @@ impl Ranges {
         }
         contested
     }
-
-    fn in_order(&self) -> impl Iterator<Item = (IpRange, &Arc<Pool>)> {
-        self.0.iter().map(|span| (span.range, &span.of.pool))
-    }
 }
 
 /// Reads a pool, and reports what of the cluster it overlaps with.
@@ -93,15 +79,13 @@ pub(super) fn read(pool: &IPAddressPool, namespaces: &BTreeMap<String, Labels>, 
     parsed
 }
 
-/// Ranges that share no address, by where they start, each with its pool.
-type Claimed = BTreeMap<Key, (IpRange, Arc<Pool>)>;
-
 /// What is kept of the pools as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
     ranges: Ranges,
-    in_force: Arc<BTreeMap<String, Arc<Pool>>>,
-    by_address: Option<Arc<ByAddress>>,
+    tables: Tables,
+    /// Those that are others than in the newest table.
+    touched: BTreeSet<String>,
     /// Those with which something is wrong in themselves.
     flawed: BTreeSet<String>,
     left_out: BTreeSet<String>,
@@ -125,46 +109,23 @@ impl Pools {
         if changes.gone.is_empty() && changes.new.is_empty() {
             return;
         }
-        let in_force = Arc::make_mut(&mut self.in_force);
         for gone in &changes.gone {
-            in_force.remove(&gone.pool.name);
             self.flawed.remove(&gone.pool.name);
         }
-        for new in &changes.new {
-            in_force.insert(new.pool.name.clone(), Arc::clone(&new.pool));
-            if !new.findings.is_empty() {
-                self.flawed.insert(new.pool.name.clone());
-            }
+        for new in changes.new.iter().filter(|it| !it.findings.is_empty()) {
+            self.flawed.insert(new.pool.name.clone());
         }
-        self.by_address = None;
+        self.touched.extend(changes.gone.iter().chain(&changes.new).map(|it| it.pool.name.clone()));
         self.ranges.update(changes);
     }
 
-    /// From now on these are left out.
-    fn leave_out(&mut self, left_out: BTreeSet<String>, readings: &Kept<IPAddressPool, Parsed>) {
-        if self.left_out != left_out {
-            self.by_address = None;
-        }
-        for name in self.left_out.difference(&left_out) {
-            if let Some((name, _, reading)) = readings.get(name) {
-                Arc::make_mut(&mut self.in_force).insert(name.clone(), Arc::clone(&reading.pool));
-            }
-        }
-        for name in &left_out {
-            if self.in_force.contains_key(name) {
-                Arc::make_mut(&mut self.in_force).remove(name);
-            }
-        }
+    /// Those that are in force when these are left out.
+    fn without(&mut self, left_out: BTreeSet<String>, readings: &Kept<IPAddressPool, Parsed>) -> Arc<Table> {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.extend(self.left_out.symmetric_difference(&left_out).cloned());
         self.left_out = left_out;
-    }
-
-    /// The ranges of those in force, in order.
-    fn by_address(&mut self) -> Arc<ByAddress> {
-        let (ranges, left_out) = (&self.ranges, &self.left_out);
-        let usable =
-            |(_, pool): &(IpRange, &Arc<Pool>)| left_out.is_empty() || !left_out.contains(&pool.name);
-        let list = || ranges.in_order().filter(usable).map(|(range, pool)| (range, Arc::clone(pool)));
-        Arc::clone(self.by_address.get_or_insert_with(|| Arc::new(list().collect())))
+        let in_force = |name: &str| readings.get(name).filter(|_| !self.left_out.contains(name));
+        self.tables.update(touched, |name| in_force(name).map(|(_, _, reading)| &reading.pool))
     }
 }
 
@@ -189,9 +150,7 @@ impl<'a> Compiling<'a> {
                 left_out.insert(name.clone());
             }
         }
-        kept.leave_out(left_out, self.readings);
-        self.compiled.config.by_address = kept.by_address();
-        self.compiled.config.pools = Arc::clone(&kept.in_force);
+        self.compiled.config.pools = kept.without(left_out, self.readings);
     }
 
     /// What pools that share addresses with others, or twice have the same, lose to the older ones. Who is
@@ -201,7 +160,7 @@ impl<'a> Compiling<'a> {
         let contested = contested.iter().filter_map(|name| pools.get(name));
         let objects = contested.map(|(name, object, parsed)| (name, (&**object, parsed)));
         let in_order = self.by_age(Kind::IpAddressPool, objects, |(object, _)| &object.metadata);
-        let mut claimed = Claimed::new();
+        let mut claimed = ByAddress::new();
         let mut overlaps = BTreeMap::new();
         for (name, (_, parsed)) in in_order {
             let (own, findings) = claim(parsed, &claimed);
@@ -216,8 +175,8 @@ impl<'a> Compiling<'a> {
 
 /// The ranges of a pool, keyed by where they start. What overlaps, with the pools in force or within
 /// the pool itself, is reported, once for each entry.
-fn claim(parsed: &Parsed, in_force: &Claimed) -> (Claimed, Vec<Finding<PoolProblem>>) {
-    let (mut own, mut findings) = (Claimed::new(), Vec::new());
+fn claim(parsed: &Parsed, in_force: &ByAddress) -> (ByAddress, Vec<Finding<PoolProblem>>) {
+    let (mut own, mut findings) = (ByAddress::new(), Vec::new());
     for (place, range) in parsed.ranges() {
         let earlier = overlapping(in_force, &range).or_else(|| overlapping(&own, &range));
         if let Some((earlier_range, earlier_pool)) = earlier {

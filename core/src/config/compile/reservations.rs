@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Compiling;
-use super::pools::{Key, key, overlapping};
+use super::pools::overlapping;
 use crate::config::diagnostic::{Kind, Message, ObjectRef, ReservationProblem};
 use crate::config::ranges::IpRange;
 use crate::config::reservations::{self, Holder, Parsed, Quota, Reserved};
 use crate::config::selectors::Finding;
+use crate::config::table::{Key, key};
 
 impl Compiling<'_> {
     /// After the pools. Of a reservation that is left out the addresses that can be read are given to nobody:
@@ -59,12 +60,9 @@ impl Compiling<'_> {
         range: &IpRange,
         findings: &mut Vec<Finding<ReservationProblem>>,
     ) -> Vec<(IpRange, String)> {
-        let by_address = &self.compiled.config.by_address;
-        let first = by_address.partition_point(|(of_pool, _)| key(of_pool.last()) < key(range.first()));
-        let within = by_address.iter().skip(first);
-        let within = within.take_while(|(of_pool, _)| key(of_pool.first()) <= key(range.last()));
+        let shared = self.compiled.config.pools.overlapping(range);
         let parts: Vec<(IpRange, String)> =
-            within.filter_map(|(of_pool, pool)| Some((range.common(of_pool)?, pool.name.clone()))).collect();
+            shared.filter_map(|(of_pool, pool)| Some((range.common(of_pool)?, pool.name.clone()))).collect();
         let covered = parts.iter().map(|(part, _)| part.len()).fold(0, u128::saturating_add);
         if covered < range.len() {
             let problem = match parts.is_empty() {
