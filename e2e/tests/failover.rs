@@ -164,6 +164,7 @@ fn the_key_of_the_membership_changes_and_nothing_moves() {
 
 /// Of all frames between the nodes, and between them and the client, 30 of 100 are lost.
 #[test]
+#[ignore = "minutes under loss; hack/measure runs it"]
 fn under_loss_nobody_answers_twice_for_long_and_hardly_anything_moves() {
     let product = Product::ready();
     let lab = &product.lab;
