@@ -1,7 +1,5 @@
 //! `compile` of reservations: every finding with its severity, and what stays in force.
 
-#![expect(clippy::panic, reason = "a test fails by panicking")]
-
 use ferrolb_api::v1alpha1::{AddressQuota, AddressReservation, ReservedService};
 use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
 use ferrolb_core::config::{Compiled, compile};

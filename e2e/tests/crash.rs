@@ -1,8 +1,6 @@
 //! The controller is killed at random moments while Services come and go: no address is given twice, and in
 //! the end every Service has one. Longer: `hack/crash`.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,5 @@
 //! Addresses that are kept for somebody, quotas, addresses that a foreign host uses, and a pair from two pools.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::time::Duration;

@@ -7,8 +7,6 @@
 //! endpoint of a Service with the traffic policy `Cluster`; a second object is refused when it is applied and
 //! not in its status.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::collections::BTreeSet;

@@ -49,7 +49,7 @@ impl Lookup {
         self.version += 1;
         if self.objects.is_empty() {
             self.objects = new.into_iter().collect();
-            self.from_nothing();
+            self.fill();
             return;
         }
         let names: BTreeSet<Arc<str>> = gone.iter().chain(&new).map(|(name, _)| Arc::clone(name)).collect();
@@ -68,7 +68,7 @@ impl Lookup {
         }
         // With so many changes it is faster from nothing.
         if names.len() > self.objects.len() / 8 {
-            self.from_nothing();
+            self.fill();
             return;
         }
         let objects = &self.objects;
@@ -85,7 +85,7 @@ impl Lookup {
     }
 
     /// Nothing is known but the objects.
-    fn from_nothing(&mut self) {
+    fn fill(&mut self) {
         let all = self.objects.keys().map(ToString::to_string).collect();
         let objects = std::mem::take(&mut self.objects);
         *self = Self { objects, all: Arc::new(all), version: self.version, ..Self::default() };

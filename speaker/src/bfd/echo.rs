@@ -4,6 +4,7 @@
 //! The kernel takes no packet from outside that comes from its own address, so they are read from the link
 //! itself, and only those that the filter knows.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,8 +45,8 @@ pub(super) struct Echoes {
 impl Echoes {
     /// Sends an echo packet by way of the router. Its return is listened for before.
     pub(super) fn send(&mut self, near: Near, payload: &EchoPayload) -> io::Result<()> {
-        if !self.links.contains_key(&near.interface) {
-            self.links.insert(near.interface, listen(near.interface)?);
+        if let Entry::Vacant(link) = self.links.entry(near.interface) {
+            link.insert(listen(near.interface)?);
         }
         let sender = match self.sender.take() {
             Some(sender) => sender,

@@ -5,7 +5,7 @@ use super::*;
 /// RFC 5880 §6.1, §6.8.7: after the first packet it is as active as others, until the other side is forgotten.
 #[test]
 fn who_is_passive_is_silent_until_spoken_to() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = Session::new(now, number(1), Settings { passive: true, ..settings() }, 7);
     assert_eq!(session.next_timeout(), None);
     session.handle_timeout(now + 10_000 * MS);
@@ -23,7 +23,7 @@ fn who_is_passive_is_silent_until_spoken_to() {
 /// RFC 5880 §6.6: demand mode is the other side's to ask for; polls go on.
 #[test]
 fn who_is_asked_for_silence_is_silent_but_for_polls() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, settings());
     let demand = ControlPacket { demand: true, ..says(State::Up) };
     hears(&mut session, now, demand);
@@ -75,7 +75,7 @@ fn run(session: &mut Session, begin: Instant, time: Duration, returns: bool) -> 
 /// RFC 5880 §6.8.3, §6.8.5, §6.8.9.
 #[test]
 fn echo_packets_are_sent_and_their_absence_is_a_failure() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, echoing());
     assert!(session.is_echoing());
     assert_eq!(session.packet().required_min_rx, 1000 * MS, "echo packets tell enough");
@@ -93,7 +93,7 @@ fn echo_packets_are_sent_and_their_absence_is_a_failure() {
 
 #[test]
 fn no_echo_where_the_other_side_returns_none() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, echoing());
     hears(&mut session, now, ControlPacket { required_min_echo_rx: Duration::ZERO, ..says(State::Up) });
     assert!(!session.is_echoing());
@@ -104,7 +104,7 @@ fn no_echo_where_the_other_side_returns_none() {
 
 #[test]
 fn a_process_that_was_kept_waiting_misses_no_echo_that_it_did_not_send() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, echoing());
     let now = run(&mut session, now, 500 * MS, true) + 800 * MS;
     hears(&mut session, now, says(State::Up));
@@ -114,7 +114,7 @@ fn a_process_that_was_kept_waiting_misses_no_echo_that_it_did_not_send() {
 
 #[test]
 fn an_echo_that_somebody_made_up_is_none() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, echoing());
     session.handle_timeout(now);
     let [payload] = echoes(&mut session)[..] else { panic!("one echo packet") };

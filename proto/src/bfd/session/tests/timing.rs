@@ -20,7 +20,7 @@ fn gaps(times: &[Instant]) -> impl Iterator<Item = Duration> {
 /// RFC 5880 §6.8.3, §6.8.7.
 #[test]
 fn who_is_not_up_sends_about_once_a_second() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = Session::new(now, number(1), settings(), 7);
     let times = departures(&mut session, now, now + 20_000 * MS);
     assert_eq!(times[0], now);
@@ -31,7 +31,7 @@ fn who_is_not_up_sends_about_once_a_second() {
 /// RFC 5880 §6.8.2, §6.8.7: the slower wish of both, less a quarter at most.
 #[test]
 fn who_is_up_sends_as_both_agreed() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, settings());
     let end = now + 800 * MS;
     let times = departures(&mut session, now, end);
@@ -47,7 +47,7 @@ fn who_is_up_sends_as_both_agreed() {
 /// RFC 5880 §6.8.3: a wish for more is honoured from the last packet on.
 #[test]
 fn a_wish_for_more_is_honoured_at_once() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, Settings { transmit_interval: 10 * MS, ..settings() });
     hears(&mut session, now, ControlPacket { required_min_rx: 5_000 * MS, ..says(State::Up) });
     session.handle_timeout(now);
@@ -61,7 +61,7 @@ fn a_wish_for_more_is_honoured_at_once() {
 /// RFC 5880 §6.8.4: the other side's multiplier, the slower wish of both.
 #[test]
 fn silence_counts_by_the_other_sides_multiplier() {
-    let now = Instant::now();
+    let now = zero();
     let mult = |mult| NonZeroU8::new(mult).unwrap();
     for (theirs, multiplier, expected) in [(100, 3, 900), (500, 3, 1500), (100, 5, 1500)] {
         let mut session = session_in(State::Up, now, settings());
@@ -79,7 +79,7 @@ fn silence_counts_by_the_other_sides_multiplier() {
 /// RFC 5880 §6.8.1: the discriminator is forgotten with the other side.
 #[test]
 fn whoever_is_silent_for_long_is_forgotten() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, settings());
     session.handle_timeout(now + 900 * MS);
     assert!(sent(&mut session).iter().all(|packet| packet.your_discriminator.is_none()));
@@ -89,7 +89,7 @@ fn whoever_is_silent_for_long_is_forgotten() {
 /// RFC 5880 §6.5, §6.8.3: the first change comes with the session, and needs an answer.
 #[test]
 fn who_comes_up_polls_until_it_is_answered() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Init, now, settings());
     hears(&mut session, now, says(State::Up));
     let packets = sent(&mut session);
@@ -106,7 +106,7 @@ fn who_comes_up_polls_until_it_is_answered() {
 /// knows it.
 #[test]
 fn an_edit_takes_force_without_a_false_alarm_on_either_side() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, settings());
     let slower = Settings { transmit_interval: 900 * MS, receive_interval: 100 * MS, ..settings() };
     session.handle_input(now, Input::Settings(slower));
@@ -129,7 +129,7 @@ fn an_edit_takes_force_without_a_false_alarm_on_either_side() {
 /// RFC 5880 §6.8.6: a poll is answered at once, and not with a poll.
 #[test]
 fn a_poll_is_answered_at_once() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, settings());
     session.handle_input(now, Input::Settings(Settings { receive_interval: MS, ..settings() }));
     hears(&mut session, now, ControlPacket { poll: true, ..says(State::Up) });
@@ -140,7 +140,7 @@ fn a_poll_is_answered_at_once() {
 /// RFC 5880 §6.8.16.
 #[test]
 fn who_is_taken_down_says_so_until_it_must_have_been_heard() {
-    let now = Instant::now();
+    let now = zero();
     let mut session = session_in(State::Up, now, Settings { receive_interval: 2_000 * MS, ..settings() });
     session.handle_input(now, Input::AdminDown);
     let said = sent(&mut session);
