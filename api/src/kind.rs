@@ -4,6 +4,9 @@
 /// derived because `spec` is optional in several kinds: an object without one must still be read.
 macro_rules! namespaced_kind {
     ($kind:ident, $version:literal, $plural:literal) => {
+        crate::kind::namespaced_kind!($kind, crate::well_known::GROUP, $version, $plural);
+    };
+    ($kind:ident, $group:expr, $version:literal, $plural:literal) => {
         impl kube::core::Resource for $kind {
             type DynamicType = ();
             type Scope = k8s_openapi::NamespaceResourceScope;
@@ -12,7 +15,7 @@ macro_rules! namespaced_kind {
                 stringify!($kind).into()
             }
             fn group(_: &()) -> std::borrow::Cow<'_, str> {
-                crate::well_known::GROUP.into()
+                $group.into()
             }
             fn version(_: &()) -> std::borrow::Cow<'_, str> {
                 $version.into()

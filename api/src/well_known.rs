@@ -3,6 +3,8 @@
 
 /// API group of the custom resources.
 pub const GROUP: &str = "metallb.io";
+/// API group of the resources that MetalLB does not have.
+pub const ADDED_GROUP: &str = "ferrolb.io";
 /// Namespace of the product unless it is told otherwise.
 pub const DEFAULT_NAMESPACE: &str = "metallb-system";
 

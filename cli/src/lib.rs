@@ -1,5 +1,5 @@
 //! `kubectl ferrolb`: what FerroLB would install, the manifests that are generated from its types, what is
-//! wrong with a configuration, and how full its pools are.
+//! wrong with a configuration, how full its pools are and how its BGP sessions stand.
 //!
 //! ```text
 //! crds    api::crds()            ┐
@@ -7,22 +7,25 @@
 //! render  operator::render       ┘
 //! lint    core::config::compile  → findings with file and line → text, JSON, SARIF, GitHub
 //! pools   core::allocator over what the cluster holds → text
+//! bgp     the BGPSessions of the cluster       → text, JSON
 //! package all of them            → files of a chart, a bundle, …
 //! ```
 
+mod bgp;
 mod cluster;
 mod command;
 mod lint;
 mod manifest;
 mod package;
 mod pools;
+mod table;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 /// Looks at FerroLB from outside: what it would install, with which rights, whether its configuration is
-/// right, and how full its pools are.
+/// right, how full its pools are, and how its BGP sessions stand.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "kubectl-ferrolb", bin_name = "kubectl ferrolb", version)]
 pub struct Cli {
@@ -32,6 +35,8 @@ pub struct Cli {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Command {
+    /// Shows how the BGP sessions of all nodes stand.
+    Bgp(command::bgp::Args),
     /// Prints the CustomResourceDefinitions.
     Crds(command::crds::Args),
     /// Says what is wrong with a configuration, in files or in the cluster.
@@ -55,6 +60,7 @@ enum Command {
 pub fn run(cli: Cli) -> ExitCode {
     let success = |()| ExitCode::SUCCESS;
     let (done, failure) = match cli.command {
+        Command::Bgp(args) => (command::bgp::run(&args).map(success), ExitCode::FAILURE),
         Command::Crds(args) => (command::crds::run(&args).map(success), ExitCode::FAILURE),
         Command::Lint(args) => (command::lint::run(&args), ExitCode::from(2)),
         Command::Package(args) => (command::package::run(&args).map(success), ExitCode::FAILURE),

@@ -8,6 +8,8 @@ use ferrolb_core::allocator::{Held, LoadBalancers, allocate};
 use ferrolb_core::config::{Config, Pool};
 use ferrolb_core::service::LoadBalancer;
 
+use crate::table::table;
+
 /// Which part of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
@@ -96,18 +98,6 @@ pub(crate) fn answer(config: &Config, mut services: LoadBalancers, service: Load
         (Some(given), refused) => given + &refused.unwrap_or_default(),
         (None, refused) => format!("{key} would have no address\n") + &refused.unwrap_or_default(),
     }
-}
-
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let width =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
-    }
-    text
 }
 
 #[cfg(test)]

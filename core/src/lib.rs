@@ -12,6 +12,7 @@
 pub mod admission;
 pub mod allocator;
 pub mod config;
+pub mod departure;
 mod duration;
 pub mod node;
 pub mod planner;

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::agent::{self, Agent};
 use crate::args::Args;
 use crate::bgp::{self, Bgp};
+use crate::departure::Asking;
 use crate::layer2::{Layer2, Standings};
 use crate::links::{self, EXCLUDE_FILE, Excluded, Links};
 use crate::members::{self, Membership};
@@ -30,7 +31,7 @@ use crate::stores::{Stores, prune_pod};
 const HAND_OVER: Duration = Duration::from_secs(2);
 
 /// Longest time to take leave of BGP peers.
-const LEAVE: Duration = Duration::from_secs(2);
+const LEAVE: Duration = Duration::from_secs(4);
 
 /// Runs the speaker.
 pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
@@ -46,6 +47,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let (see, standings) = watch::channel(Standings::default());
     let (peers, desired) = watch::channel(None);
     let (report, reported) = watch::channel(None);
+    let (standing, sessions) = watch::channel(None);
 
     let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets);
     let bgp = Bgp::start(
@@ -55,6 +57,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
             node: args.node_name.clone(),
             metrics: Arc::clone(&metrics),
             events: EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone()),
+            sessions: standing,
         },
     );
     let membership = membership(&args, &process, links.clone(), &metrics).await?;
@@ -82,9 +85,10 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let writer = Writer {
         client: process.client.clone(),
         namespace: process.namespace.clone(),
-        node: args.node_name,
-        pod: args.pod_name,
+        node: args.node_name.clone(),
+        pod: args.pod_name.clone(),
         report: reported,
+        sessions,
         metrics,
     };
     tokio::spawn(writer.run(process.watches(), process.shutdown.clone()));
@@ -98,7 +102,14 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
             tracing::info!(op = "shutdown", "left the membership");
         }
     };
-    tokio::join!(layer2.hand_over(HAND_OVER), leave, bgp.leave(LEAVE));
+    let asking = Asking {
+        client: process.client,
+        namespace: process.namespace,
+        node: args.node_name,
+        pod: args.pod_name,
+    };
+    let leave_peers = async { bgp.leave(asking.departure().await, LEAVE).await };
+    tokio::join!(layer2.hand_over(HAND_OVER), leave, leave_peers);
     Ok(())
 }
 

@@ -11,7 +11,6 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::tidy::schema_of;
-use crate::well_known;
 
 /// Whether an object without a spec is refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,6 +21,7 @@ pub(super) enum Required {
 
 /// One version of a kind; the one that a [`CustomResourceDefinition`] is made from is stored.
 pub(super) struct Kind {
+    group: String,
     kind: String,
     plural: String,
     version: String,
@@ -44,6 +44,7 @@ impl Kind {
         properties.insert("kind".into(), json!({"type": "string", "description": "Kind of this object."}));
         properties.insert("metadata".into(), json!({"type": "object"}));
         Self {
+            group: K::group(&()).into_owned(),
             kind: K::kind(&()).into_owned(),
             plural: K::plural(&()).into_owned(),
             version: K::version(&()).into_owned(),
@@ -117,6 +118,7 @@ impl Kind {
 
     pub(super) fn definition(mut self) -> CustomResourceDefinition {
         let older = std::mem::take(&mut self.older);
+        let group = std::mem::take(&mut self.group);
         let names = CustomResourceDefinitionNames {
             list_kind: Some(format!("{}List", self.kind)),
             singular: Some(self.kind.to_lowercase()),
@@ -130,12 +132,9 @@ impl Kind {
             .chain(std::iter::once(self.version(true)))
             .collect();
         CustomResourceDefinition {
-            metadata: ObjectMeta {
-                name: Some(format!("{}.{}", names.plural, well_known::GROUP)),
-                ..Default::default()
-            },
+            metadata: ObjectMeta { name: Some(format!("{}.{group}", names.plural)), ..Default::default() },
             spec: CustomResourceDefinitionSpec {
-                group: well_known::GROUP.into(),
+                group,
                 names,
                 scope: "Namespaced".into(),
                 versions,

@@ -168,8 +168,7 @@ fn normal(row: &str) -> String {
 }
 
 fn definition(plural: &str) -> CustomResourceDefinition {
-    let name = format!("{plural}.metallb.io");
-    ferrolb_api::crds().into_iter().find(|crd| crd.metadata.name.as_ref() == Some(&name)).expect(plural)
+    ferrolb_api::crds().into_iter().find(|crd| crd.spec.names.plural == plural).expect(plural)
 }
 
 fn version(plural: &str, name: &str) -> CustomResourceDefinitionVersion {
@@ -218,11 +217,13 @@ fn every_version_of_every_kind_is_served_as_the_table_says() {
     let mut found = Vec::new();
     for crd in ferrolb_api::crds() {
         let names = crd.spec.names;
-        assert_eq!((crd.spec.group.as_str(), crd.spec.scope.as_str()), ("metallb.io", "Namespaced"));
+        let added = crd.spec.versions.iter().any(|version| version.name == "v1alpha1");
+        let group = if added { "ferrolb.io" } else { "metallb.io" };
+        assert_eq!((crd.spec.group.as_str(), crd.spec.scope.as_str()), (group, "Namespaced"));
         assert_eq!(names.list_kind, Some(format!("{}List", names.kind)));
         assert_eq!(names.singular, Some(names.kind.to_lowercase()));
         assert_eq!((names.short_names, names.categories), (None, None));
-        assert_eq!(crd.metadata.name, Some(format!("{}.metallb.io", names.plural)));
+        assert_eq!(crd.metadata.name, Some(format!("{}.{group}", names.plural)));
         // A webhook that is not there could only fail; the one that is registers itself.
         assert_eq!(crd.spec.conversion, None, "{}", names.plural);
         for version in crd.spec.versions {

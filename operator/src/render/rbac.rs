@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ferrolb_api::well_known::{GROUP, component, label, object};
+use ferrolb_api::well_known::{ADDED_GROUP, GROUP, component, label, object};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
@@ -146,6 +146,8 @@ fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
     let mut rights = Rights {
         cluster: vec![
             rule("", &["nodes", "services"], FOLLOW),
+            // At its end it asks for its own Node once more.
+            rule("", &["nodes"], &["get"]),
             rule("discovery.k8s.io", &["endpointslices"], FOLLOW),
             events(),
             token_reviews(),
@@ -156,8 +158,13 @@ fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
             rule(GROUP, &["configurationstates"], &["create", "list", "patch", "watch"]),
             rule(GROUP, STATUSES, &["create", "delete", "list", "watch"]),
             rule(GROUP, STATUSES_OF_STATUSES, &["patch"]),
+            rule(ADDED_GROUP, &["bgpsessions"], &["create", "delete", "list", "patch", "watch"]),
+            rule(ADDED_GROUP, &["bgpsessions/status"], &["patch"]),
             // The other speakers' addresses, and its own pod, which owns what it writes.
             rule("", &["pods"], &["get", "list", "watch"]),
+            // At its end, whether it will be back.
+            named(rule("apps", &["daemonsets"], &["get"]), object::SPEAKER),
+            rule("", &["namespaces"], &["get"]),
         ],
     };
     // A rule without names would be one for all of them.

@@ -21,7 +21,7 @@ fn happen(session: &mut Session, now: Instant, event: &str) {
         "connected" => Input::Connected(next_hops(1)),
         "dial failed" => Input::DialFailed("connection refused".to_owned()),
         "closed" => Input::Closed("reset".to_owned()),
-        "stop" => Input::Stop(Some(Notification::shutdown(""))),
+        "stop" => Input::Stop(Farewell::Said(Notification::shutdown(""))),
         "time" => return session.handle_timeout(now + 3600 * SECOND),
         _ => Input::Received(&bytes),
     };
