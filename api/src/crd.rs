@@ -8,7 +8,9 @@ mod tidy;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use crate::v1alpha1::{AddressReservation, AddressReservationSpec, AddressReservationStatus};
+use crate::v1alpha1::{
+    AddressReservation, AddressReservationSpec, AddressReservationStatus, BGPSession, BGPSessionStatus,
+};
 use crate::v1beta1::{
     self, BFDProfile, BFDProfileSpec, BFDProfileStatus, BGPAdvertisement, BGPAdvertisementSpec,
     BGPAdvertisementStatus, Community, CommunitySpec, CommunityStatus, ConfigurationState,
@@ -21,11 +23,12 @@ use crate::v1beta2;
 use kind::{Kind, Required};
 
 /// Names of all CRDs, in the order in which they are applied.
-pub const CRDS_IN_APPLY_ORDER: [&str; 11] = [
+pub const CRDS_IN_APPLY_ORDER: [&str; 12] = [
     "addressreservations.ferrolb.io",
     "bfdprofiles.metallb.io",
     "bgpadvertisements.metallb.io",
     "bgppeers.metallb.io",
+    "bgpsessions.ferrolb.io",
     "communities.metallb.io",
     "configurationstates.metallb.io",
     "ipaddresspools.metallb.io",
@@ -42,6 +45,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         bfd_profile(),
         bgp_advertisement(),
         bgp_peer(),
+        bgp_session(),
         community(),
         configuration_state(),
         ip_address_pool(),
@@ -114,6 +118,23 @@ fn bgp_peer() -> Kind {
         .spec::<v1beta2::BGPPeerSpec>(Required::No)
         .status::<v1beta2::BGPPeerStatus>();
     columns(v1beta2).also(columns(v1beta1))
+}
+
+fn bgp_session() -> Kind {
+    Kind::of::<BGPSession>(
+        "How the BGP session of a node with a BGPPeer stands. Written by that node's speaker.",
+    )
+    .status::<BGPSessionStatus>()
+    .column("Node", "string", ".status.node")
+    .column("Peer", "string", ".status.peer")
+    .column("Address", "string", ".status.address")
+    .column("AS", "integer", ".status.peerASN")
+    .column("State", "string", ".status.state")
+    .column("Since", "date", ".status.since")
+    .column("Sent", "integer", ".status.prefixesSent")
+    .column("Received", "integer", ".status.prefixesReceived")
+    .column("BFD", "string", ".status.bfdState")
+    .wide_column("Last Error", "string", ".status.lastError")
 }
 
 fn community() -> Kind {

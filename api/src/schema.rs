@@ -42,6 +42,10 @@ fn as_schema(value: Value) -> Schema {
     Schema::try_from(value).unwrap_or_else(|_| json_schema!({"type": "object"}))
 }
 
+pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
+    as_schema(json!({"type": "string", "format": "date-time"}))
+}
+
 pub(crate) fn label_selector(_: &mut SchemaGenerator) -> Schema {
     as_schema(label_selector_value())
 }

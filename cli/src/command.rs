@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
+pub(crate) mod bgp;
 pub(crate) mod crds;
 pub(crate) mod lint;
 pub(crate) mod package;

@@ -1,5 +1,6 @@
 //! `kubectl ferrolb`: what FerroLB would install, the manifests that are generated from its types, what is
-//! wrong with a configuration, how full its pools are, and why a Service is reached or not.
+//! wrong with a configuration, how full its pools are, how its BGP sessions stand, and why a Service is
+//! reached or not.
 //!
 //! ```text
 //! crds    api::crds()            ┐
@@ -7,10 +8,12 @@
 //! render  operator::render       ┘
 //! lint    core::config::compile  → findings with file and line → text, JSON, SARIF, GitHub
 //! pools   core::allocator over what the cluster holds → text
+//! bgp     the BGPSessions of the cluster → text, JSON
 //! why     core::explain over what the cluster shows → text, JSON; status for all Services
 //! package all of them            → files of a chart, a bundle, …
 //! ```
 
+mod bgp;
 mod cluster;
 mod command;
 mod lint;
@@ -27,7 +30,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 /// Looks at FerroLB from outside: what it would install, with which rights, whether its configuration is
-/// right, how full its pools are, and why a Service is reached or not.
+/// right, how full its pools are, how its BGP sessions stand, and why a Service is reached or not.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "kubectl-ferrolb", bin_name = "kubectl ferrolb", version)]
 pub struct Cli {
@@ -37,6 +40,8 @@ pub struct Cli {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Command {
+    /// Shows how the BGP sessions of all nodes stand.
+    Bgp(command::bgp::Args),
     /// Prints the CustomResourceDefinitions.
     Crds(command::crds::Args),
     /// Says what is wrong with a configuration, in files or in the cluster.
@@ -69,6 +74,7 @@ enum Command {
 pub fn run(cli: Cli) -> ExitCode {
     let success = |()| ExitCode::SUCCESS;
     let (done, failure) = match cli.command {
+        Command::Bgp(args) => (command::bgp::run(&args).map(success), ExitCode::FAILURE),
         Command::Crds(args) => (command::crds::run(&args).map(success), ExitCode::FAILURE),
         Command::Lint(args) => (command::lint::run(&args), ExitCode::from(2)),
         Command::Package(args) => (command::package::run(&args).map(success), ExitCode::FAILURE),

@@ -13,6 +13,7 @@
 pub mod admission;
 pub mod allocator;
 pub mod config;
+pub mod departure;
 mod duration;
 pub mod explain;
 pub mod node;

@@ -68,7 +68,8 @@ fn every_order_of_deletion_ends_clean() {
 
     let begin = Instant::now();
     let kinds = product.kubectl(&["get", "crd", "-o", "name"]);
-    let kinds: Vec<&str> = kinds.lines().filter(|kind| kind.ends_with(".metallb.io")).collect();
+    let kinds: Vec<&str> =
+        kinds.lines().filter(|kind| kind.contains(".metallb.io") || kind.contains(".ferrolb.io")).collect();
     delete(&kinds);
     nothing_left(&product, "the definitions of our kinds first", begin, |line| {
         applied_by_hand(line) && !line.starts_with("customresourcedefinition")

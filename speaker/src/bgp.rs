@@ -3,7 +3,7 @@
 //! ```text
 //! watch<Option<Peers>> ─ Bgp ─┬─ watch<Orders> ─> peer task (router-1) ─ Session ─ TCP
 //! watch<Reachable> (BFD) ─────┤
-//! leave() ────────────────────┘                   peer task (router-2) ─ …
+//! leave(Departure) ───────────┘                   peer task (router-2) ─ …
 //! ```
 //!
 //! Each peer has a task of its own, so that none waits for another. A task lives as long as what its
@@ -14,6 +14,7 @@ mod dial;
 mod path;
 mod peer;
 mod settings;
+mod standing;
 mod telling;
 
 use std::collections::BTreeMap;
@@ -21,8 +22,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ferrolb_core::config::Peer;
+use ferrolb_core::departure::Departure;
 use ferrolb_proto::bgp::AdjRibOut;
 use ferrolb_proto::bgp::notification::{Code, Notification};
+use ferrolb_proto::bgp::session::Farewell;
 use ferrolb_runtime::event::EventQueue;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -33,6 +36,7 @@ use crate::metrics::Metrics;
 use path::Path;
 use peer::{Orders, PeerTask};
 use settings::Blueprint;
+pub use standing::Sessions;
 use telling::Telling;
 
 /// Everything that peers are to have, by name of the BGPPeer.
@@ -62,12 +66,14 @@ pub struct Context {
     pub events: EventQueue,
     /// What BFD says of the paths to peers.
     pub reachable: watch::Receiver<Reachable>,
+    /// How sessions stand; nothing before the first peers are known.
+    pub sessions: watch::Sender<Option<Sessions>>,
 }
 
 /// The running sessions.
 #[derive(Debug)]
 pub struct Bgp {
-    leave: oneshot::Sender<()>,
+    leave: oneshot::Sender<Departure>,
     task: JoinHandle<()>,
 }
 
@@ -79,11 +85,10 @@ impl Bgp {
         Self { leave, task: tokio::spawn(supervisor.run(left)) }
     }
 
-    /// Ends every session, at most within `limit`. Peers that agreed to keep routes over a restart are
-    /// left without a word, which is how they know that it is one (RFC 4724 §4).
-    pub async fn leave(self, limit: Duration) {
+    /// Ends every session, at most within `limit`.
+    pub async fn leave(self, departure: Departure, limit: Duration) {
         // A supervisor that is gone has no session left.
-        let _ = self.leave.send(());
+        let _ = self.leave.send(departure);
         if tokio::time::timeout(limit, self.task).await.is_err() {
             tracing::debug!(event = "leave", "not every BGP session ended in time");
         }
@@ -104,27 +109,24 @@ struct Running {
 }
 
 impl Supervisor {
-    async fn run(mut self, mut left: oneshot::Receiver<()>) {
-        loop {
+    async fn run(mut self, mut left: oneshot::Receiver<Departure>) {
+        let departure = loop {
             tokio::select! {
-                _ = &mut left => break,
+                departure = &mut left => break departure,
                 changed = self.desired.changed() => {
                     if changed.is_err() {
                         // The agent is gone; the sessions stay as they are until told to end.
-                        let _ = left.await;
-                        break;
+                        break left.await;
                     }
                 }
             }
             let Some(peers) = self.desired.borrow_and_update().clone() else { continue };
             self.reconcile(&peers);
-        }
+        };
+        // Who is gone without a word has left no time for more.
+        let departure = departure.unwrap_or(Departure::Restarting);
         for running in std::mem::take(&mut self.running).into_values() {
-            let farewell = if running.blueprint.keeps_routes() {
-                None
-            } else {
-                Some(Notification::shutdown("the speaker of this node ends"))
-            };
+            let farewell = farewell(&departure, running.blueprint.keeps_routes());
             self.ending.push(running.end(farewell));
         }
         for task in self.ending {
@@ -136,12 +138,13 @@ impl Supervisor {
     /// Makes sessions and configuration agree.
     fn reconcile(&mut self, peers: &Peers) {
         self.ending.retain(|task| !task.is_finished());
+        standing::follow(&self.context.sessions, peers);
         let gone: Vec<String> =
             self.running.keys().filter(|name| !peers.contains_key(*name)).cloned().collect();
         for running in gone.iter().filter_map(|name| self.running.remove(name)) {
             let peer = running.blueprint.to_string();
             tracing::info!(event = "peerRemoved", peer, reason = "removedFromConfig", "peer deconfigured");
-            self.ending.push(running.end(Some(Notification::new(Code::PEER_DECONFIGURED))));
+            self.ending.push(running.end(Farewell::Said(Notification::new(Code::PEER_DECONFIGURED))));
         }
         for (name, desired) in peers {
             let blueprint = Blueprint::new(&desired.peer, &self.context.node);
@@ -158,7 +161,7 @@ impl Supervisor {
                 }
                 Some(changed) => {
                     tracing::info!(event = "peerChanged", peer = %blueprint, "session begins anew");
-                    Some(changed.end(Some(Notification::new(Code::OTHER_CONFIGURATION_CHANGE))))
+                    Some(changed.end(Farewell::Said(Notification::new(Code::OTHER_CONFIGURATION_CHANGE))))
                 }
                 None => {
                     tracing::info!(
@@ -185,13 +188,23 @@ impl Supervisor {
     }
 }
 
+/// What a peer is told when the speaker ends. One that agreed to keep routes over a restart is left without
+/// a word, which is how it knows that it is one (RFC 4724 §4).
+fn farewell(departure: &Departure, keeps_routes: bool) -> Farewell {
+    match departure {
+        Departure::Leaving(why) => Farewell::Eased(Notification::shutdown(&why.to_string())),
+        Departure::Restarting if keeps_routes => Farewell::Silent,
+        Departure::Restarting => Farewell::Said(Notification::shutdown("the speaker of this node restarts")),
+    }
+}
+
 impl Running {
     fn follow(&self, orders: Orders) {
         publish(&self.orders, orders);
     }
 
-    /// Ends the session with this said to the peer.
-    fn end(self, farewell: Option<Notification>) -> JoinHandle<()> {
+    /// Ends the session.
+    fn end(self, farewell: Farewell) -> JoinHandle<()> {
         self.orders.send_modify(|orders| orders.stop = Some(farewell));
         self.task
     }

@@ -16,6 +16,7 @@ pub mod agent;
 pub mod args;
 pub mod bfd;
 pub mod bgp;
+mod departure;
 mod latest;
 pub mod layer2;
 pub mod links;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ferrolb_api::well_known::{object, reporter};
+use ferrolb_core::departure::Departure;
 use ferrolb_runtime::Process;
 use ferrolb_runtime::event::EventQueue;
 use k8s_openapi::api::core::v1::Pod;
@@ -19,6 +20,7 @@ use crate::agent::{self, Agent};
 use crate::args::Args;
 use crate::bfd::{self, Bfd, Reachable};
 use crate::bgp::{self, Bgp};
+use crate::departure::Asking;
 use crate::layer2::{Layer2, Standings};
 use crate::links::{self, EXCLUDE_FILE, Excluded, Links};
 use crate::members::{self, Membership};
@@ -31,7 +33,7 @@ use crate::stores::{Stores, prune_pod};
 const HAND_OVER: Duration = Duration::from_secs(2);
 
 /// Longest time to take leave of BGP peers.
-const LEAVE: Duration = Duration::from_secs(2);
+const LEAVE: Duration = Duration::from_secs(4);
 
 /// Runs the speaker.
 pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
@@ -48,6 +50,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let (peers, desired) = watch::channel(None);
     let (report, reported) = watch::channel(None);
     let (reach, reachable) = watch::channel(Reachable::new());
+    let (standing, sessions) = watch::channel(None);
 
     let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets);
     let events = EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone());
@@ -70,6 +73,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
             metrics: Arc::clone(&metrics),
             events,
             reachable,
+            sessions: standing,
         },
     );
     let membership = membership(&args, &process, links.clone(), &metrics).await?;
@@ -97,9 +101,10 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let writer = Writer {
         client: process.client.clone(),
         namespace: process.namespace.clone(),
-        node: args.node_name,
-        pod: args.pod_name,
+        node: args.node_name.clone(),
+        pod: args.pod_name.clone(),
         report: reported,
+        sessions,
         metrics,
     };
     tokio::spawn(writer.run(process.watches(), process.shutdown.clone()));
@@ -113,10 +118,26 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
             tracing::info!(op = "shutdown", "left the membership");
         }
     };
-    // Before the connections close: a router that loses both at once would take it for a failure.
+    let asking = Asking {
+        client: process.client,
+        namespace: process.namespace,
+        node: args.node_name,
+        pod: args.pod_name,
+    };
     let leave_peers = async {
-        bfd.admin_down().await;
-        tokio::join!(bgp.leave(LEAVE), bfd.ended(LEAVE));
+        let departure = asking.departure().await;
+        match departure {
+            // Before the connections close: a router that loses both at once would take it for a failure.
+            Departure::Restarting => {
+                bfd.admin_down().await;
+                tokio::join!(bgp.leave(departure, LEAVE), bfd.ended(LEAVE));
+            }
+            // The routes go first, while their path is still watched.
+            Departure::Leaving(_) => {
+                bgp.leave(departure, LEAVE).await;
+                bfd.ended(LEAVE).await;
+            }
+        }
     };
     tokio::join!(layer2.hand_over(HAND_OVER), leave, leave_peers);
     Ok(())

@@ -1,8 +1,9 @@
 //! The one writer of what this speaker says of Services in the cluster: ServiceL2Status,
-//! ServiceBGPStatus, its ConfigurationState and Events.
+//! ServiceBGPStatus, its BGPSessions, its ConfigurationState and Events.
 //!
 //! ```text
 //! watch<Report> ───────────┐
+//! watch<Sessions> ─────────┤
 //! Store<Service…Status> ───┼─ difference ─> create · patch · delete · event ─> API server
 //! Store<ConfigurationState>┘        └─ what was written counts until the stores show it (assumed)
 //! ```
@@ -15,6 +16,7 @@ mod diff;
 mod kind;
 mod perform;
 mod report;
+mod sessions;
 mod statuses;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,10 +40,12 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::sync::watch;
 
+use crate::bgp::Sessions;
 use crate::metrics::Metrics;
 use assumed::Assumed;
 use diff::{desired_state, is_current};
 pub use report::{Report, ServiceReport};
+use sessions::SessionObjects;
 use statuses::Statuses;
 
 /// Events recorded before other writes get a turn.
@@ -71,6 +75,8 @@ pub struct Writer {
     pub pod: String,
     /// What to say; nothing yet before the first plan.
     pub report: watch::Receiver<Option<Report>>,
+    /// How BGP sessions stand; nothing before peers are known.
+    pub sessions: watch::Receiver<Option<Sessions>>,
     /// Counters.
     pub metrics: Arc<Metrics>,
 }
@@ -84,6 +90,7 @@ impl Writer {
         let writing = Writing {
             layer2: Statuses::watch(&self.client, &self.namespace, &watches),
             bgp: Statuses::watch(&self.client, &self.namespace, &watches),
+            sessions: SessionObjects::watch(&self.client, &self.namespace, &self.node, &watches),
             stored_states: watches.add_with(states.clone(), mine),
             changed: watches.changed(),
             events: EventSink::new(self.client.clone(), reporter::SPEAKER, self.node.clone()),
@@ -104,6 +111,7 @@ struct Writing {
     writer: Writer,
     layer2: Statuses<ServiceL2Status>,
     bgp: Statuses<ServiceBGPStatus>,
+    sessions: SessionObjects,
     states: Api<ConfigurationState>,
     stored_states: Store<ConfigurationState>,
     changed: Changed,
@@ -116,13 +124,19 @@ struct Writing {
 
 impl Writing {
     async fn run(mut self) {
-        tokio::join!(self.layer2.listed(), self.bgp.listed(), self.stored_states.listed());
+        tokio::join!(
+            self.layer2.listed(),
+            self.bgp.listed(),
+            self.sessions.listed(),
+            self.stored_states.listed()
+        );
         let owner = self.owner().await;
         let mut pause = FIRST_RETRY;
         let mut retry_at: Option<Instant> = Some(Instant::now());
         loop {
             tokio::select! {
                 Ok(()) = self.writer.report.changed() => {}
+                Ok(()) = self.writer.sessions.changed() => {}
                 () = self.changed.next() => {}
                 () = sleep_until(retry_at) => {}
             }
@@ -176,6 +190,7 @@ impl Writing {
             self.write_state(report, owner).await.map(|()| None),
             self.layer2.write(report, &self.writer.node, owner).await,
             self.bgp.write(report, &self.writer.node, owner).await,
+            self.write_sessions(owner).await,
             self.record_events(report).await,
         ];
         outcomes.into_iter().try_fold(None, |again, outcome| Ok(earlier(again, outcome?)))
@@ -230,6 +245,14 @@ impl Writing {
         if agrees { Ok(()) } else { Err(PassError::Disagreement { what: what() }) }
     }
 
+    async fn write_sessions(&mut self, owner: &OwnerReference) -> Result<Option<Instant>, PassError> {
+        let sessions = self.writer.sessions.borrow_and_update().clone();
+        match sessions {
+            Some(sessions) => self.sessions.write(&sessions, &self.writer.node, owner).await,
+            None => Ok(None),
+        }
+    }
+
     async fn record_events(&mut self, report: &Report) -> Result<Option<Instant>, PassError> {
         let Some(services) = &report.services else { return Ok(None) };
         let due: BTreeSet<(ServiceKey, Event)> = services
@@ -269,8 +292,8 @@ impl Writing {
     }
 }
 
-/// The API keeps conditions by the second.
-fn now() -> Time {
+/// The API keeps times by the second.
+pub(crate) fn now() -> Time {
     let now = Timestamp::now();
     Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
 }

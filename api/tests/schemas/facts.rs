@@ -7,6 +7,7 @@ BFDProfile         | bfdprofiles         | v1beta1 | stored |
 BGPAdvertisement   | bgpadvertisements   | v1beta1 | stored |
 BGPPeer            | bgppeers            | v1beta1 |        | v1beta1 is deprecated, please use v1beta2
 BGPPeer            | bgppeers            | v1beta2 | stored |
+BGPSession         | bgpsessions         | v1alpha1 | stored |
 Community          | communities         | v1beta1 | stored |
 ConfigurationState | configurationstates | v1beta1 | stored |
 IPAddressPool      | ipaddresspools      | v1beta1 | stored |
@@ -34,6 +35,16 @@ bgppeers            | Address                 | string  | .spec.peerAddress     
 bgppeers            | ASN                     | string  | .spec.peerASN                |
 bgppeers            | BFD Profile             | string  | .spec.bfdProfile             |
 bgppeers            | Multi Hops              | string  | .spec.ebgpMultiHop           |
+bgpsessions         | Node                    | string  | .status.node                 |
+bgpsessions         | Peer                    | string  | .status.peer                 |
+bgpsessions         | Address                 | string  | .status.address              |
+bgpsessions         | AS                      | integer | .status.peerASN              |
+bgpsessions         | State                   | string  | .status.state                |
+bgpsessions         | Since                   | date    | .status.since                |
+bgpsessions         | Sent                    | integer | .status.prefixesSent         |
+bgpsessions         | Received                | integer | .status.prefixesReceived     |
+bgpsessions         | BFD                     | string  | .status.bfdState             |
+bgpsessions         | Last Error              | string  | .status.lastError            | 10
 configurationstates | Result                  | string  | .status.result               |
 configurationstates | ErrorSummary            | string  | .status.errorSummary         |
 configurationstates | Age                     | date    | .metadata.creationTimestamp  |
@@ -286,6 +297,36 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
         status.components[].desired             | integer int32        | | yes |
         status.components[].ready               | integer int32        | | yes |
         status.components[].version             | string               | | |
+        ",
+    ),
+    (
+        "bgpsessions",
+        "v1alpha1",
+        "
+        status                              | object           | | |
+        status.node                         | string           | | yes |
+        status.peer                         | string           | | yes |
+        status.address                      | string           | | yes |
+        status.localASN                     | integer int64    | | yes |
+        status.peerASN                      | integer int64    | | |
+        status.state                        | string           | | yes | Connect or Established
+        status.since                        | string date-time | | |
+        status.established                  | integer int64    | | yes |
+        status.negotiated                   | object           | | |
+        status.negotiated.peerIdentifier    | string           | | yes |
+        status.negotiated.localIdentifier   | string           | | yes |
+        status.negotiated.holdTimeSeconds   | integer int64    | | yes |
+        status.negotiated.keepaliveSeconds  | integer int64    | | yes |
+        status.negotiated.families          | []string         | | yes |
+        status.negotiated.capabilities      | []string         | | yes |
+        status.prefixesSent                 | integer int64    | | yes |
+        status.prefixesWanted               | integer int64    | | yes |
+        status.prefixesReceived             | integer int64    | | yes |
+        status.unsent                       | []string         | | |
+        status.lastError                    | string           | | |
+        status.lastNotificationSent         | string           | | |
+        status.lastNotificationReceived     | string           | | |
+        status.bfdState                     | string           | | |
         ",
     ),
     (

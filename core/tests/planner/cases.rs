@@ -395,8 +395,7 @@ fn each_address_of_a_pair_follows_its_own_pool() {
     );
     let pair = "10.20.30.1 fd00::1".to_owned();
     assert_eq!(announced(&both), ("default,six".to_owned(), pair.clone(), pair));
-    let routes: Vec<String> =
-        both.routes("iris1")["router"].keys().map(ToString::to_string).collect();
+    let routes: Vec<String> = both.routes("iris1")["router"].keys().map(ToString::to_string).collect();
     assert_eq!(routes, ["10.20.30.0/24", "fd00::1/128"]);
     // What only one pool is advertised for goes for that address, and the other says why not.
     let one = world(vec![of("b", "six")], vec![bgp_of("a", "default", 32)]);

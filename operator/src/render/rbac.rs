@@ -153,6 +153,8 @@ fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
     let mut rights = Rights {
         cluster: vec![
             rule("", &["nodes", "services"], FOLLOW),
+            // At its end it asks for its own Node once more.
+            rule("", &["nodes"], &["get"]),
             rule("discovery.k8s.io", &["endpointslices"], FOLLOW),
             events(),
             token_reviews(),
@@ -163,8 +165,13 @@ fn speaker(peer_secrets: &BTreeSet<String>) -> Rights {
             rule(GROUP, &["configurationstates"], &["create", "list", "patch", "watch"]),
             rule(GROUP, STATUSES, &["create", "delete", "list", "watch"]),
             rule(GROUP, STATUSES_OF_STATUSES, &["patch"]),
+            rule(ADDED_GROUP, &["bgpsessions"], &["create", "delete", "list", "patch", "watch"]),
+            rule(ADDED_GROUP, &["bgpsessions/status"], &["patch"]),
             // The other speakers' addresses, and its own pod, which owns what it writes.
             rule("", &["pods"], &["get", "list", "watch"]),
+            // At its end, whether it will be back.
+            named(rule("apps", &["daemonsets"], &["get"]), object::SPEAKER),
+            rule("", &["namespaces"], &["get"]),
         ],
     };
     // A rule without names would be one for all of them.

@@ -1,5 +1,7 @@
 //! Capabilities (RFC 5492): what a speaker can do besides plain BGP-4.
 
+use std::fmt;
+
 use super::{Asn, Family};
 use crate::reader::Reader;
 
@@ -42,6 +44,30 @@ pub(super) struct GracefulRestart {
     pub(super) seconds: u16,
     /// Families whose traffic it forwards meanwhile.
     pub(super) forwarding: Vec<Family>,
+}
+
+/// As people know it.
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Multiprotocol(Some(family)) => write!(f, "{family}"),
+            Self::Multiprotocol(None) => f.write_str("another family"),
+            Self::RouteRefresh => f.write_str("route refresh"),
+            Self::ExtendedNextHop { .. } => f.write_str("extended next hop"),
+            Self::GracefulRestart(restart) => write!(f, "graceful restart ({} s)", restart.seconds),
+            Self::FourOctetAs(_) => f.write_str("4-octet AS"),
+            Self::Other(code) => match code {
+                6 => f.write_str("extended message"),
+                9 => f.write_str("role"),
+                69 => f.write_str("additional paths"),
+                70 => f.write_str("enhanced route refresh"),
+                71 => f.write_str("long-lived graceful restart"),
+                73 => f.write_str("host name"),
+                128 => f.write_str("route refresh before RFC 2918"),
+                code => write!(f, "capability {code}"),
+            },
+        }
+    }
 }
 
 impl Capability {
@@ -137,6 +163,23 @@ mod tests {
             assert_eq!(usize::from(header[1]), value.len());
             assert_eq!(Capability::decode(header[0], value), Some(capability));
         }
+    }
+
+    #[test]
+    fn capabilities_have_names() {
+        let restart = GracefulRestart { restarted: false, seconds: 120, forwarding: vec![] };
+        let all = [
+            Capability::Multiprotocol(Some(Family::Ipv4Unicast)),
+            Capability::Multiprotocol(None),
+            Capability::GracefulRestart(restart),
+            Capability::Other(73),
+            Capability::Other(200),
+        ];
+        let names = all.map(|it| it.to_string());
+        assert_eq!(
+            names,
+            ["ipv4 unicast", "another family", "graceful restart (120 s)", "host name", "capability 200"]
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::error::{Fault, MessageError};
 use super::notification::Notification;
 use super::open::Open;
-use super::update::{self, Malformed};
+use super::update::{self, Update};
 use super::{Family, refresh};
 
 const MARKER: [u8; 16] = [0xff; 16];
@@ -23,8 +23,7 @@ const ROUTE_REFRESH: u8 = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Message {
     Open(Open),
-    /// Nothing received is ever used, so it is only checked; what is wrong with it is told.
-    Update(Option<Malformed>),
+    Update(Update),
     Notification(Notification),
     Keepalive,
     /// A request to send the routes of a family again; none if it is of no use to us.
@@ -74,7 +73,7 @@ impl Inbox {
         let Some(body) = after.get(..body_length) else { return Ok(None) };
         let message = match *kind {
             OPEN => Message::Open(Open::decode(body, HEADER)?),
-            UPDATE => Message::Update(update::check(body, HEADER, four_octets)?),
+            UPDATE => Message::Update(update::decode(body, HEADER, four_octets)?),
             NOTIFICATION => Message::Notification(Notification::decode(body)),
             KEEPALIVE => Message::Keepalive,
             _ => Message::RouteRefresh(refresh::decode(body)),

@@ -21,7 +21,9 @@
 mod ended;
 mod established;
 mod exchange;
+mod leaving;
 mod phase;
+mod received;
 mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -36,9 +38,10 @@ use super::{AdjRibOut, NextHops, Prefix, Unsent};
 use crate::jitter::Jitter;
 pub use ended::Ended;
 use established::Established;
-pub use exchange::{Event, Input, Output};
+pub use exchange::{Event, Farewell, Input, Output};
 pub use phase::State;
 use phase::{Connection, Phase};
+pub use received::MOST as MOST_RECEIVED;
 pub use settings::{Negotiated, PeerAsn, Settings};
 
 /// The session.
@@ -169,6 +172,7 @@ impl Session {
                     self.end(ended.notification().as_ref());
                     self.down(now, &session, ended)
                 }
+                None if session.leaves_now(now) => self.leave(now, session),
                 None => {
                     self.keep_alive(now, &mut session);
                     Phase::Established(session)
@@ -209,16 +213,27 @@ impl Session {
 
     /// How many routes the peer has from us.
     pub fn announced(&self) -> usize {
-        match &self.phase {
-            Phase::Established(session) => session.sent.len(),
-            Phase::Idle { .. } | Phase::Connect { .. } | Phase::OpenSent { .. } | Phase::OpenConfirm(_) => 0,
-        }
+        self.established().map_or(0, |session| session.sent.len())
+    }
+
+    /// What both sides agreed on, while the session is established.
+    pub fn negotiated(&self) -> Option<&Negotiated> {
+        self.established().map(|session| &session.negotiated)
+    }
+
+    /// How many routes the peer announces, [`MOST_RECEIVED`] for that many or more.
+    pub fn received(&self) -> usize {
+        self.established().map_or(0, |session| session.received.count())
     }
 
     /// The routes that it should have but does not get, and why.
     pub fn unsent(&self) -> Option<&BTreeMap<Prefix, Unsent>> {
+        self.established().map(|session| &session.unsent)
+    }
+
+    fn established(&self) -> Option<&Established> {
         match &self.phase {
-            Phase::Established(session) => Some(&session.unsent),
+            Phase::Established(session) => Some(session),
             Phase::Idle { .. } | Phase::Connect { .. } | Phase::OpenSent { .. } | Phase::OpenConfirm(_) => {
                 None
             }
@@ -277,9 +292,10 @@ impl Session {
                 session.heard(now);
                 Phase::Established(session)
             }
-            (Phase::Established(mut session), Message::Update(malformed)) => {
+            (Phase::Established(mut session), Message::Update(update)) => {
                 session.heard(now);
-                self.outputs.extend(malformed.map(|why| Output::Event(Event::Ignored(why))));
+                session.received.take(&update);
+                self.outputs.extend(update.malformed.map(|why| Output::Event(Event::Ignored(why))));
                 Phase::Established(session)
             }
             (Phase::Established(mut session), Message::RouteRefresh(family)) => {
@@ -326,7 +342,10 @@ impl Session {
     fn announce(&mut self, now: Instant, phase: Phase) -> Phase {
         let Phase::Established(mut session) = phase else { return phase };
         let export = &session.negotiated.export;
-        let (sendable, unsent) = export.sendable(&self.desired);
+        let (sendable, unsent) = match session.leaving {
+            Some(_) => export.sendable(&leaving::eased(&self.desired)),
+            None => export.sendable(&self.desired),
+        };
         let updates = export.updates(&session.sent, &sendable);
         self.updates_sent += updates.len() as u64;
         for update in updates {
@@ -357,19 +376,6 @@ impl Session {
                 self.fail(now, ended)
             }
         }
-    }
-
-    fn stop(&mut self, now: Instant, phase: Phase, farewell: Option<Notification>) -> Phase {
-        match phase {
-            Phase::Idle { .. } => {}
-            Phase::Connect { .. } => self.outputs.push_back(Output::Close),
-            Phase::OpenSent { .. } | Phase::OpenConfirm(_) => self.end(farewell.as_ref()),
-            Phase::Established(session) => {
-                self.end(farewell.as_ref());
-                self.down(now, &session, Ended::Stopped);
-            }
-        }
-        Phase::Idle { until: None }
     }
 
     fn end(&mut self, farewell: Option<&Notification>) {

@@ -10,6 +10,9 @@ pub(super) const DIAL: Duration = Duration::from_secs(10);
 pub(super) const STABLE: Duration = Duration::from_secs(30);
 /// The pause after the first failure.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// RFC 8326: how long a peer has to lead traffic elsewhere before the routes go. It is less than the pod of
+/// a speaker has to end.
+pub(super) const EASE: Duration = Duration::from_secs(1);
 /// RFC 9687 §3: how long a peer may fail to read, at least.
 const SEND_HOLD: Duration = Duration::from_secs(480);
 

@@ -1,9 +1,11 @@
-//! Received UPDATEs (RFC 4271 §4.3): checked as RFC 7606 says, then forgotten. Nothing received is ever
-//! installed, so routes that count as withdrawn and attributes that are discarded come to the same: the
-//! fault is told, the session stays. Only what makes routes unreadable ends it.
+//! Received UPDATEs (RFC 4271 §4.3): checked as RFC 7606 says. Nothing received is ever installed; which
+//! routes the peer has is counted. A fault is told, and the session stays: routes with it count as withdrawn.
+//! Only what makes routes unreadable ends it.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::error::{Fault, MessageError};
-use super::{Family, attribute};
+use super::{Family, Prefix, attribute};
 use crate::reader::Reader;
 
 const OPTIONAL: u8 = 0x80;
@@ -27,12 +29,34 @@ pub enum Malformed {
     AttributeLengths,
 }
 
-/// Checks the body of an UPDATE, whose first byte is at `offset` of the message.
-pub(super) fn check(
-    body: &[u8],
-    offset: usize,
-    four_octets: bool,
-) -> Result<Option<Malformed>, MessageError> {
+impl Malformed {
+    /// Whether the routes stay, without the attribute (RFC 7606 §7.6, §7.7; RFC 6793 §6).
+    fn spares_routes(self) -> bool {
+        let spared = [attribute::ATOMIC_AGGREGATE, attribute::AGGREGATOR, attribute::AS4_PATH];
+        matches!(self, Self::Flags(kind) | Self::Value(kind) if spared.contains(&kind))
+    }
+}
+
+/// What an UPDATE says of routes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Update {
+    pub(super) announced: Vec<Prefix>,
+    pub(super) withdrawn: Vec<Prefix>,
+    pub(super) malformed: Option<Malformed>,
+}
+
+impl Update {
+    fn new(announced: Vec<Prefix>, mut withdrawn: Vec<Prefix>, malformed: Option<Malformed>) -> Self {
+        if malformed.is_some_and(|it| !it.spares_routes()) {
+            withdrawn.extend(announced);
+            return Self { announced: Vec::new(), withdrawn, malformed };
+        }
+        Self { announced, withdrawn, malformed }
+    }
+}
+
+/// Reads the body of an UPDATE, whose first byte is at `offset` of the message.
+pub(super) fn decode(body: &[u8], offset: usize, four_octets: bool) -> Result<Update, MessageError> {
     let lengths = |offset: usize| MessageError { offset, fault: Fault::UpdateLengths };
     let mut reader = Reader::new(body, offset);
     let mut field = || {
@@ -47,32 +71,48 @@ pub(super) fn check(
     let routes = reader.bytes(reader.remaining()).map_err(|_| lengths(routes_at))?;
 
     let unreadable = |offset| MessageError { offset, fault: Fault::Routes };
-    prefixes(withdrawn, Family::Ipv4Unicast).ok_or(unreadable(withdrawn_at))?;
-    let announced = prefixes(routes, Family::Ipv4Unicast).ok_or(unreadable(routes_at))?;
+    let mut withdrawn = prefixes(withdrawn, Family::Ipv4Unicast).ok_or(unreadable(withdrawn_at))?;
+    let mut announced = prefixes(routes, Family::Ipv4Unicast).ok_or(unreadable(routes_at))?;
+    let plain = announced.len();
+    let reader = Reader::new(attributes, attributes_at);
     let mut attributes =
-        Attributes { reader: Reader::new(attributes, attributes_at), four_octets, seen: [false; 256] };
+        Attributes { reader, four_octets, seen: [false; 256], reached: Vec::new(), unreached: Vec::new() };
     let mut malformed = None;
     while !attributes.reader.is_empty() {
         match attributes.next()? {
             Ok(()) => {}
-            Err(Malformed::AttributeLengths) => return Ok(Some(Malformed::AttributeLengths)),
-            Err(fault) => malformed = malformed.or(Some(fault)),
+            Err(fault @ Malformed::AttributeLengths) => {
+                malformed = Some(fault);
+                break;
+            }
+            // Of two the graver one counts.
+            Err(fault) => malformed = malformed.filter(|it| !it.spares_routes()).or(Some(fault)),
         }
     }
+    announced.append(&mut attributes.reached);
+    withdrawn.append(&mut attributes.unreached);
+    if malformed == Some(Malformed::AttributeLengths) {
+        return Ok(Update::new(announced, withdrawn, malformed));
+    }
     let multiprotocol = attributes.has(attribute::MP_REACH_NLRI);
-    let mandatory: &[u8] = match (announced, multiprotocol) {
+    let mandatory: &[u8] = match (plain, multiprotocol) {
         (0, false) => &[],
         (0, true) => &[attribute::ORIGIN, attribute::AS_PATH],
         (_, _) => &[attribute::ORIGIN, attribute::AS_PATH, attribute::NEXT_HOP],
     };
     let missing = mandatory.iter().find(|kind| !attributes.has(**kind));
-    Ok(malformed.or(missing.map(|kind| Malformed::Missing(*kind))))
+    let missing = missing.map(|kind| Malformed::Missing(*kind));
+    let malformed = malformed.filter(|it| !it.spares_routes()).or(missing).or(malformed);
+    Ok(Update::new(announced, withdrawn, malformed))
 }
 
 struct Attributes<'a> {
     reader: Reader<'a>,
     four_octets: bool,
     seen: [bool; 256],
+    /// Routes in MP_REACH_NLRI and MP_UNREACH_NLRI.
+    reached: Vec<Prefix>,
+    unreached: Vec<Prefix>,
 }
 
 impl<'a> Attributes<'a> {
@@ -94,7 +134,10 @@ impl<'a> Attributes<'a> {
             *seen = true;
         }
         if is_multiprotocol {
-            multiprotocol(kind, value).ok_or(fatal(Fault::MultiprotocolRoutes(kind)))?;
+            let routes = multiprotocol(kind, value).ok_or(fatal(Fault::MultiprotocolRoutes(kind)))?;
+            let of_kind =
+                if kind == attribute::MP_REACH_NLRI { &mut self.reached } else { &mut self.unreached };
+            of_kind.extend(routes);
         }
         let Some(expected) = flags_of(kind) else {
             let well_known = flags & OPTIONAL == 0;
@@ -161,8 +204,9 @@ fn is_path(mut value: &[u8], octets: usize) -> bool {
     value.is_empty()
 }
 
-/// Whether the routes of a multiprotocol attribute can be read; those of other families are skipped.
-fn multiprotocol(kind: u8, value: &[u8]) -> Option<()> {
+/// The routes of a multiprotocol attribute, none if they cannot be read; those of other families are
+/// skipped.
+fn multiprotocol(kind: u8, value: &[u8]) -> Option<Vec<Prefix>> {
     let mut reader = Reader::new(value, 0);
     let (afi, safi) = (reader.u16().ok()?, reader.u8().ok()?);
     if kind == attribute::MP_REACH_NLRI {
@@ -170,24 +214,32 @@ fn multiprotocol(kind: u8, value: &[u8]) -> Option<()> {
         reader.bytes(usize::from(next_hop)).ok()?;
         reader.u8().ok()?;
     }
-    if let Some(family) = Family::from_wire(afi, safi) {
-        prefixes(reader.bytes(reader.remaining()).ok()?, family)?;
+    match Family::from_wire(afi, safi) {
+        Some(family) => prefixes(reader.bytes(reader.remaining()).ok()?, family),
+        None => Some(Vec::new()),
     }
-    Some(())
 }
 
-/// How many prefixes these are; none if they cannot be told from each other.
-fn prefixes(mut bytes: &[u8], family: Family) -> Option<usize> {
-    let bits = match family {
-        Family::Ipv4Unicast => 32,
-        Family::Ipv6Unicast => 128,
-    };
-    let mut count = 0;
+/// Which prefixes these are; none if they cannot be told from each other.
+fn prefixes(mut bytes: &[u8], family: Family) -> Option<Vec<Prefix>> {
+    let mut all = Vec::new();
     while let [length, rest @ ..] = bytes {
-        bytes = rest.get(usize::from(*length).div_ceil(8)..).filter(|_| *length <= bits)?;
-        count += 1;
+        let (octets, after) = rest.split_at_checked(usize::from(length.div_ceil(8)))?;
+        let address = match family {
+            Family::Ipv4Unicast => Ipv4Addr::from(filled(octets)?).into(),
+            Family::Ipv6Unicast => Ipv6Addr::from(filled::<16>(octets)?).into(),
+        };
+        all.push(Prefix::around(address, *length)?);
+        bytes = after;
     }
-    Some(count)
+    Some(all)
+}
+
+/// With zeros behind, if they are not too many.
+fn filled<const N: usize>(octets: &[u8]) -> Option<[u8; N]> {
+    let mut all = [0; N];
+    all.get_mut(..octets.len())?.copy_from_slice(octets);
+    Some(all)
 }
 
 #[cfg(test)]
@@ -200,11 +252,34 @@ mod tests {
     const ROUTE: &[u8] = &[24, 10, 1, 2];
     const REACH: &[u8] = &[0x80, 14, 5, 0, 25, 70, 0, 0];
 
-    fn checked(withdrawn: &[u8], attributes: &[&[u8]], routes: &[u8]) -> Result<Option<Malformed>, Fault> {
+    fn body(withdrawn: &[u8], attributes: &[&[u8]], routes: &[u8]) -> Vec<u8> {
         let attributes = attributes.concat();
         let length = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap().to_be_bytes();
-        let body = [&length(withdrawn)[..], withdrawn, &length(&attributes), &attributes, routes].concat();
-        check(&body, 19, true).map_err(|error| error.fault)
+        [&length(withdrawn)[..], withdrawn, &length(&attributes), &attributes, routes].concat()
+    }
+
+    fn checked(withdrawn: &[u8], attributes: &[&[u8]], routes: &[u8]) -> Result<Option<Malformed>, Fault> {
+        let body = body(withdrawn, attributes, routes);
+        decode(&body, 19, true).map(|update| update.malformed).map_err(|error| error.fault)
+    }
+
+    #[test]
+    fn routes_are_read_and_those_with_a_fault_count_as_withdrawn() {
+        let text = |all: &[Prefix]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let read = |withdrawn: &[u8], attributes: &[&[u8]], routes: &[u8]| {
+            let update = decode(&body(withdrawn, attributes, routes), 19, true).unwrap();
+            (text(&update.announced), text(&update.withdrawn))
+        };
+        let of = |announced: &str, withdrawn: &str| (announced.to_owned(), withdrawn.to_owned());
+        let reach = [&[0x80, 14, 24, 0, 2, 1, 16][..], &[0xfd; 16], &[0, 16, 0xfd, 0]].concat();
+        let unreach = &[0x80, 15, 5, 0, 2, 1, 8, 0xfc];
+        assert_eq!(
+            read(ROUTE, &[&reach, ORIGIN, PATH, NEXT_HOP, unreach], &[0]),
+            of("0.0.0.0/0 fd00::/16", "10.1.2.0/24 fc00::/8")
+        );
+        assert_eq!(read(&[], &[ORIGIN, PATH], ROUTE), of("", "10.1.2.0/24"));
+        assert_eq!(read(&[], &[ORIGIN, PATH, NEXT_HOP, &[0x40, 6, 1, 0]], ROUTE), of("10.1.2.0/24", ""));
+        assert_eq!(read(&[], &[&[0x40, 6, 1, 0], PATH], ROUTE), of("", "10.1.2.0/24"));
     }
 
     #[test]
@@ -251,7 +326,7 @@ mod tests {
         assert_eq!(checked(&[], &[short], &[]), Err(Fault::MultiprotocolRoutes(15)));
         let next_hop_too_long = &[0x80, 14, 4, 0, 2, 1, 16];
         assert_eq!(checked(&[], &[next_hop_too_long], &[]), Err(Fault::MultiprotocolRoutes(14)));
-        assert_eq!(check(&[0, 5, 0, 0], 19, true).map_err(|it| it.fault), Err(Fault::UpdateLengths));
-        assert_eq!(check(&[0, 0, 0, 1], 19, true).map_err(|it| it.fault), Err(Fault::UpdateLengths));
+        assert_eq!(decode(&[0, 5, 0, 0], 19, true).map_err(|it| it.fault), Err(Fault::UpdateLengths));
+        assert_eq!(decode(&[0, 0, 0, 1], 19, true).map_err(|it| it.fault), Err(Fault::UpdateLengths));
     }
 }

@@ -30,6 +30,9 @@ impl fmt::Display for Asn {
 pub struct Community(pub u32);
 
 impl Community {
+    /// RFC 8326: the path is about to go.
+    pub const GRACEFUL_SHUTDOWN: Self = Self::new(65535, 0);
+
     /// `high:low`, as people write it.
     pub const fn new(high: u16, low: u16) -> Self {
         Self((high as u32) << 16 | low as u32)

@@ -102,7 +102,7 @@ fn next_hops(local: IpAddr, addresses: &[(String, IpAddr)]) -> NextHops {
         addresses.iter().filter(|(name, _)| Some(name) == interface).map(|(_, address)| *address).collect();
     beside.sort_unstable();
     let v4 = beside.iter().find_map(|address| match address {
-        IpAddr::V4(v4) if !v4.is_link_local() => Some(*v4),
+        IpAddr::V4(v4) if !v4.is_link_local() && !v4.is_loopback() => Some(*v4),
         IpAddr::V4(_) | IpAddr::V6(_) => None,
     });
     let v6 = beside.iter().find_map(|address| match address {

@@ -6,8 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrolb_proto::bgp::notification::Notification;
-use ferrolb_proto::bgp::session::{Input, Output, Session};
+use ferrolb_proto::bgp::session::{Farewell, Input, Output, Session};
 use ferrolb_proto::bgp::{AdjRibOut, NextHops};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -30,8 +29,8 @@ pub(super) struct Orders {
     pub(super) routes: Arc<AdjRibOut>,
     /// Longest pause between two tries.
     pub(super) longest_retry: Duration,
-    /// End, with this said.
-    pub(super) stop: Option<Option<Notification>>,
+    /// End, in this way.
+    pub(super) stop: Option<Farewell>,
 }
 
 /// The task.
@@ -88,10 +87,11 @@ impl PeerTask {
     /// Runs until it is told to stop.
     pub(super) async fn run(mut self) {
         let mut buffer = vec![0; BUFFER];
+        let mut orders_end = false;
         loop {
             self.follow();
             self.drain().await;
-            self.telling.observe(&self.session, self.orders.borrow().routes.len());
+            self.telling.observe(&self.session, self.orders.borrow().routes.len(), self.path.state());
             if self.session.is_stopped() {
                 return;
             }
@@ -100,12 +100,15 @@ impl PeerTask {
                 () = sleep_until(self.session.next_timeout()) => {
                     self.session.handle_timeout(Instant::now());
                 }
-                news = self.path.news() => self.session.handle_input(Instant::now(), news),
-                changed = self.orders.changed() => {
+                news = self.path.news() => if let Some(news) = news {
+                    self.session.handle_input(Instant::now(), news);
+                },
+                changed = self.orders.changed(), if !orders_end => {
                     self.ordered = true;
-                    if changed.is_err() {
+                    orders_end = changed.is_err();
+                    if orders_end && self.orders.borrow().stop.is_none() {
                         // Nobody is left to give orders.
-                        self.session.handle_input(Instant::now(), Input::Stop(None));
+                        self.session.handle_input(Instant::now(), Input::Stop(Farewell::Silent));
                     }
                 }
             }

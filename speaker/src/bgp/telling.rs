@@ -1,4 +1,4 @@
-//! What is said of a session: log lines, metrics, and Events about its BGPPeer.
+//! What is said of a session: log lines, metrics, its BGPSession, and Events about its BGPPeer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::Context;
 use super::settings::Blueprint;
+use super::standing::Standing;
 use crate::metrics::{Metrics, SessionNumbers};
 
 /// Reasons of Events.
@@ -31,6 +32,7 @@ pub(super) struct Telling {
     told: Option<Ended>,
     unsent: BTreeSet<Unsent>,
     updates: u64,
+    standing: Standing,
 }
 
 impl Telling {
@@ -54,10 +56,12 @@ impl Telling {
             told: None,
             unsent: BTreeSet::new(),
             updates: 0,
+            standing: Standing::new(name, blueprint, context),
         }
     }
 
     pub(super) fn event(&mut self, event: &Event) {
+        self.standing.event(event);
         let (peer, node) = (&self.peer, &self.node);
         match event {
             Event::Up(negotiated) => {
@@ -114,7 +118,7 @@ impl Telling {
     }
 
     /// Looks at the session after something happened.
-    pub(super) fn observe(&mut self, session: &Session, wanted: usize) {
+    pub(super) fn observe(&mut self, session: &Session, wanted: usize, bfd: Option<&str>) {
         let numbers = SessionNumbers {
             up: session.state() == State::Established,
             announced: session.announced(),
@@ -129,6 +133,7 @@ impl Telling {
             tracing::warn!(event = "routesNotSent", peer = self.peer, "some routes are not sent: {why}");
         }
         self.unsent = unsent;
+        self.standing.observe(session, wanted, bfd);
     }
 
     fn publish(&self, kind: EventType, reason: &'static str, text: &str) {

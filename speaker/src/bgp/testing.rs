@@ -1,5 +1,7 @@
 //! FRR's bgpd, alone in the network namespace of a test.
 
+pub(crate) mod bird;
+
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;

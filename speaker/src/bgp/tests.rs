@@ -1,11 +1,16 @@
 //! Sessions over real sockets, with a router that is a few lines of bytes.
 
+mod bench;
+mod bird;
+mod faults;
 mod frr;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 
+use ferrolb_api::v1alpha1::{BGPSessionState, BGPSessionStatus};
 use ferrolb_core::config::{Neighbor, Password, RemoteAs};
+use ferrolb_core::departure::Leaving;
 use ferrolb_proto::bfd::session::Down;
 use ferrolb_proto::bgp::{Asn, PathAttributes, Prefix};
 use prometheus::{Registry, TextEncoder};
@@ -52,11 +57,14 @@ fn routes(last: impl IntoIterator<Item = u8>) -> Arc<AdjRibOut> {
 struct Bench {
     server: Server,
     registry: Registry,
+    sessions: watch::Receiver<Option<Sessions>>,
     desired: watch::Sender<Option<Peers>>,
     /// What BFD says.
     reach: watch::Sender<Reachable>,
     bgp: Bgp,
     router: TcpListener,
+    /// Where peers are.
+    address: SocketAddr,
 }
 
 impl Bench {
@@ -69,18 +77,22 @@ impl Bench {
         let registry = Registry::new();
         let (desired, receiver) = watch::channel(None);
         let (reach, reachable) = watch::channel(Reachable::new());
+        let (standing, sessions) = watch::channel(None);
         let context = Context {
             namespace: "metallb-system".to_owned(),
             node: "node-1".to_owned(),
             metrics: Arc::new(Metrics::register(&registry).unwrap()),
             events: EventQueue::start(client, "metallb-speaker", "node-1"),
             reachable,
+            sessions: standing,
         };
-        Self { server, registry, reach, desired, bgp: Bgp::start(receiver, context), router }
+        let address = router.local_addr().unwrap();
+        let bgp = Bgp::start(receiver, context);
+        Self { server, registry, sessions, desired, reach, bgp, router, address }
     }
 
     fn peer(&self) -> Peer {
-        peer(self.router.local_addr().unwrap())
+        peer(self.address)
     }
 
     fn want(&self, peer: Peer, routes: Arc<AdjRibOut>) {
@@ -97,6 +109,11 @@ impl Bench {
         let text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap();
         let line = text.lines().find(|line| line.starts_with(&format!("metallb_bgp_{name}{{")))?;
         line.rsplit_once(' ').map(|(_, value)| value.to_owned())
+    }
+
+    /// How the session stands.
+    fn session(&self) -> Option<BGPSessionStatus> {
+        self.sessions.borrow().as_ref()?.get("router").cloned()
     }
 
     async fn event(&self, reason: &str) -> String {
@@ -194,6 +211,43 @@ async fn routes_follow_the_plan_over_one_session() {
 }
 
 #[tokio::test]
+async fn how_a_session_stands_is_told_and_why_the_last_one_ended() {
+    let bench = Bench::new().await;
+    bench.want(bench.peer(), routes([100, 101]));
+    let mut router = bench.accept().await;
+    router.establish().await;
+    let stands =
+        |expected: &dyn Fn(&BGPSessionStatus) -> bool| bench.session().is_some_and(|it| expected(&it));
+    let up = |it: &BGPSessionStatus| it.state == BGPSessionState::Established;
+    until("established", || stands(&|it| up(it) && it.prefixes_sent == 2)).await;
+    let session = bench.session().unwrap();
+    assert_eq!((session.local_asn, session.peer_asn, session.established), (64512, Some(64513), 1));
+    assert_eq!((session.node.as_str(), session.peer.as_str()), ("node-1", "router"));
+    let agreed = session.negotiated.unwrap();
+    assert_eq!((agreed.hold_time_seconds, agreed.keepalive_seconds), (90, 30));
+    assert_eq!((agreed.peer_identifier.as_str(), agreed.families.len()), ("192.168.10.1", 1));
+    let attributes = [0x40, 1, 1, 0, 0x40, 2, 4, 2, 1, 0xfc, 1, 0x40, 3, 4, 127, 0, 0, 1];
+    let update = [&[0, 0, 0, 18][..], &attributes, &[24, 10, 1, 2, 24, 10, 1, 3]].concat();
+    router.write(2, &update).await;
+    until("two routes received", || stands(&|it| it.prefixes_received == 2)).await;
+    router.write(3, &[6, 4]).await;
+    until("down", || stands(&|it| !up(it) && it.negotiated.is_none() && it.prefixes_sent == 0)).await;
+    let session = bench.session().unwrap();
+    assert_eq!(session.last_notification_received.as_deref(), Some("Cease: Administrative Reset"));
+    assert!(session.last_error.unwrap().starts_with("the peer sent NOTIFICATION Cease"));
+    drop(router);
+    let mut router = bench.accept().await;
+    router.read().await.unwrap();
+    router.open(64999).await;
+    until("refused", || stands(&|it| it.last_notification_sent.is_some())).await;
+    let session = bench.session().unwrap();
+    assert_eq!(session.last_notification_sent.as_deref(), Some("OPEN Message Error: Bad Peer AS"));
+    assert!(session.last_error.unwrap().starts_with("unexpected peer ASN 64999"));
+    bench.desired.send_replace(Some(Peers::new()));
+    until("gone", || bench.session().is_none()).await;
+}
+
+#[tokio::test]
 async fn another_peer_configuration_is_another_session() {
     let bench = Bench::new().await;
     bench.want(bench.peer(), routes([100]));
@@ -255,7 +309,7 @@ async fn bfd_ends_the_session_at_once_and_brings_it_back() {
 }
 
 #[tokio::test]
-async fn leaving_says_goodbye_unless_the_routes_are_to_stay() {
+async fn restarting_says_goodbye_unless_the_routes_are_to_stay() {
     for (graceful_restart, last_words) in [(false, true), (true, false)] {
         let bench = Bench::new().await;
         let mut peer = bench.peer();
@@ -263,10 +317,33 @@ async fn leaving_says_goodbye_unless_the_routes_are_to_stay() {
         bench.want(peer, routes([100]));
         let mut router = bench.accept().await;
         router.establish().await;
-        let leaving = tokio::spawn(bench.bgp.leave(PATIENCE));
+        let leaving = tokio::spawn(bench.bgp.leave(Departure::Restarting, PATIENCE));
         let said = router.read().await;
         assert_eq!(said.is_some(), last_words);
         assert!(said.is_none_or(|(kind, body)| kind == 3 && body.starts_with(&[6, 2])));
+        drop(router);
+        leaving.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn leaving_asks_withdraws_and_says_why_whether_or_not_restarts_are_graceful() {
+    for graceful_restart in [false, true] {
+        let bench = Bench::new().await;
+        let mut peer = bench.peer();
+        peer.graceful_restart = graceful_restart;
+        bench.want(peer, routes([100]));
+        let mut router = bench.accept().await;
+        router.establish().await;
+        let why = Departure::Leaving(Leaving::NodeShutsDown);
+        let leaving = tokio::spawn(bench.bgp.leave(why, PATIENCE));
+        let (kind, update) = router.read().await.unwrap();
+        let graceful_shutdown = [0xc0, 8, 4, 0xff, 0xff, 0, 0];
+        assert!(kind == 2 && update.windows(7).any(|it| it == graceful_shutdown), "{update:02x?}");
+        assert_eq!(router.read().await, Some((2, withdrawing(100).to_vec())));
+        let (kind, body) = router.read().await.unwrap();
+        assert_eq!((kind, &body[..2]), (3, &[6, 2][..]));
+        assert!(body.ends_with(b"the node is shutting down"));
         drop(router);
         leaving.await.unwrap();
     }

@@ -1,5 +1,6 @@
 //! The writer against a scripted API server.
 
+use ferrolb_api::v1alpha1::BGPSessionStatus;
 use ferrolb_api::v1beta1::{ServiceL2InterfaceStatus, ServiceL2StatusStatus};
 use ferrolb_core::planner::Protocol;
 use ferrolb_core::resources::Resources;
@@ -17,6 +18,7 @@ const SYSTEM: &str = "metallb-system";
 struct Bench {
     server: Server,
     report: watch::Sender<Option<Report>>,
+    sessions: watch::Sender<Option<Sessions>>,
     shutdown: Shutdown,
 }
 
@@ -61,6 +63,7 @@ impl Bench {
         let (server, client) = Server::serve().await;
         server.put("pods", json!({"metadata": {"name": "speaker-x", "namespace": SYSTEM, "uid": "pod-uid"}}));
         let (report, reported) = watch::channel(None);
+        let (sessions, standing) = watch::channel(None);
         let shutdown = Shutdown::default();
         let writer = Writer {
             client,
@@ -68,11 +71,12 @@ impl Bench {
             node: "node-1".to_owned(),
             pod: "speaker-x".to_owned(),
             report: reported,
+            sessions: standing,
             metrics: Arc::new(Metrics::register(&Registry::new()).unwrap()),
         };
         let watches = Watches::new(Readiness::default(), shutdown.clone());
         tokio::spawn(writer.run(watches, shutdown.clone()));
-        Self { server, report, shutdown }
+        Self { server, report, sessions, shutdown }
     }
 
     fn say(&self, report: Report) {
@@ -108,6 +112,42 @@ impl Drop for Bench {
     fn drop(&mut self) {
         self.shutdown.begin();
     }
+}
+
+#[tokio::test]
+async fn sessions_have_an_object_each_written_on_change_and_gone_with_the_peer() {
+    let bench = Bench::new().await;
+    bench.say(silent());
+    let session = |sent| BGPSessionStatus {
+        node: "node-1".to_owned(),
+        peer: "router".to_owned(),
+        address: "192.168.10.1:179".to_owned(),
+        prefixes_sent: sent,
+        ..BGPSessionStatus::default()
+    };
+    let say = |sent| bench.sessions.send_replace(Some([("router".to_owned(), session(sent))].into()));
+    let objects = || bench.server.list("bgpsessions");
+    let sent = || objects().first().map(|it| it["status"]["prefixesSent"].clone());
+    say(1);
+    until("an object", || sent() == Some(json!(1))).await;
+    let metadata = objects()[0]["metadata"].clone();
+    assert!(metadata["name"].as_str().unwrap().starts_with("node-1-router-"));
+    assert_eq!(
+        (&metadata["labels"]["metallb.io/node"], &metadata["ownerReferences"][0]["uid"]),
+        (&json!("node-1"), &json!("pod-uid"))
+    );
+    bench.server.writes();
+    // Many changes in a moment are one write.
+    for count in 2..50 {
+        say(count);
+    }
+    until("the last one", || sent() == Some(json!(49))).await;
+    assert!(bench.server.writes().len() <= 2, "a burst is no stream of writes");
+    bench.is_at_rest().await;
+    bench.server.remove("bgpsessions", SYSTEM, metadata["name"].as_str().unwrap());
+    until("the object again", || sent() == Some(json!(49))).await;
+    bench.sessions.send_replace(Some(Sessions::new()));
+    until("no object", || objects().is_empty()).await;
 }
 
 #[tokio::test]

@@ -70,8 +70,26 @@ fn remedy(notification: &Notification) -> &'static str {
 }
 
 impl Ended {
+    /// What the peer said.
+    pub fn received(&self) -> Option<&Notification> {
+        match self {
+            Self::Notified { notification } => Some(notification),
+            Self::DialFailed(_)
+            | Self::DialTimedOut
+            | Self::Closed(_)
+            | Self::BrokenRule(_)
+            | Self::OutOfTurn(_)
+            | Self::WrongAsn { .. }
+            | Self::SameIdentifier
+            | Self::HoldTimerExpired(_)
+            | Self::SendHoldTimerExpired
+            | Self::PathDown(_)
+            | Self::Stopped => None,
+        }
+    }
+
     /// What the peer is told.
-    pub(super) fn notification(&self) -> Option<Notification> {
+    pub fn notification(&self) -> Option<Notification> {
         let code = match self {
             Self::BrokenRule(error) => return Some(error.fault.notification()),
             Self::OutOfTurn(State::OpenSent) => Code::UNEXPECTED_IN_OPEN_SENT,

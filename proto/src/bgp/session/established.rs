@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::phase::Connection;
+use super::received::Received;
 use super::{Ended, Negotiated};
+use crate::bgp::notification::Notification;
 use crate::bgp::{AdjRibOut, Prefix, Unsent};
 use crate::jitter::Jitter;
 
@@ -18,6 +20,17 @@ pub(super) struct Established {
     /// What the peer was sent.
     pub(super) sent: AdjRibOut,
     pub(super) unsent: BTreeMap<Prefix, Unsent>,
+    /// What the peer sent.
+    pub(super) received: Received,
+    /// Set once the peer is asked to lead traffic elsewhere.
+    pub(super) leaving: Option<Leaving>,
+}
+
+/// How a session that is about to end does it.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    pub(super) at: Instant,
+    pub(super) farewell: Notification,
 }
 
 impl Established {
@@ -30,6 +43,8 @@ impl Established {
             keepalive_at: None,
             sent: AdjRibOut::new(),
             unsent: BTreeMap::new(),
+            received: Received::default(),
+            leaving: None,
         };
         session.heard(now);
         session
@@ -45,7 +60,12 @@ impl Established {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        [self.hold_at, self.keepalive_at, self.send_hold_at()].into_iter().flatten().min()
+        let leaves_at = self.leaving.as_ref().map(|it| it.at);
+        [self.hold_at, self.keepalive_at, self.send_hold_at(), leaves_at].into_iter().flatten().min()
+    }
+
+    pub(super) fn leaves_now(&self, now: Instant) -> bool {
+        self.leaving.as_ref().is_some_and(|it| it.at <= now)
     }
 
     /// Why time ends the session, if it does.

@@ -27,9 +27,20 @@ pub enum Input<'a> {
     PathDown(String),
     /// BFD: they do now.
     PathUp,
-    /// The session is to end for good, with this said to the peer, or without a word: a graceful
-    /// restart is meant, and the peer is to keep the routes (RFC 4724 §4).
-    Stop(Option<Notification>),
+    /// The session is to end for good.
+    Stop(Farewell),
+}
+
+/// How a session ends for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Farewell {
+    /// Without a word: a graceful restart is meant, and the peer is to keep the routes (RFC 4724 §4).
+    Silent,
+    /// With this said.
+    Said(Notification),
+    /// With this said, after the peer was asked to lead the traffic elsewhere (RFC 8326) and had time to
+    /// do it.
+    Eased(Notification),
 }
 
 /// What to do, in this order.

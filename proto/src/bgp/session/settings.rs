@@ -62,8 +62,11 @@ pub struct Negotiated {
     pub peer_asn: Asn,
     /// Its BGP identifier.
     pub peer_identifier: Ipv4Addr,
+    /// The own BGP identifier.
+    pub local_identifier: Ipv4Addr,
     /// Timers.
     pub times: Agreed,
+    pub(in crate::bgp) capabilities: Vec<Capability>,
     pub(in crate::bgp) four_octets: bool,
     pub(in crate::bgp) export: Export,
 }
@@ -72,6 +75,11 @@ impl Negotiated {
     /// Families whose routes are sent.
     pub fn families(&self) -> impl Iterator<Item = Family> {
         self.export.families()
+    }
+
+    /// What the peer says it can do, in words.
+    pub fn capabilities(&self) -> BTreeSet<String> {
+        self.capabilities.iter().map(ToString::to_string).collect()
     }
 }
 
@@ -136,6 +144,8 @@ impl Settings {
         Ok(Negotiated {
             peer_asn: open.asn,
             peer_identifier: open.identifier,
+            local_identifier: self.identifier(next_hops),
+            capabilities: open.capabilities.clone(),
             times: Agreed::new(self.hold_time, open.hold_time, self.keepalive),
             four_octets,
             export: Export {

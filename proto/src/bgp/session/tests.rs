@@ -130,6 +130,25 @@ fn a_silent_peer_is_given_up_after_the_hold_time_and_told_so() {
     assert_eq!(why.to_string(), "hold timer expired: nothing was heard from the peer for 90 s");
 }
 
+/// A machine that slept, or a clock that jumped: however late time is told, it is one expiry and a new try.
+#[test]
+fn a_jump_of_the_clock_ends_the_session_once_and_it_comes_back() {
+    let now = zero();
+    let mut session = in_state(now, State::Established);
+    let woken = now + 86_400 * SECOND;
+    session.handle_timeout(woken);
+    assert_eq!(told(&drain(&mut session)), "NOTIFICATION 4/0 close down");
+    session.handle_timeout(woken);
+    assert_eq!(told(&drain(&mut session)), "");
+    let next = session.next_timeout().unwrap();
+    assert!(next <= woken + SECOND, "a session that was stable is tried soon");
+    // Time that seems to go back changes nothing.
+    session.handle_timeout(now);
+    assert_eq!((told(&drain(&mut session)), session.next_timeout()), (String::new(), Some(next)));
+    session.handle_timeout(next);
+    assert_eq!(told(&drain(&mut session)), "dial");
+}
+
 #[test]
 fn a_peer_that_reads_nothing_is_given_up() {
     let now = zero();
@@ -234,13 +253,17 @@ fn families_are_those_that_both_sides_offer() {
 fn stopping_says_goodbye_or_nothing() {
     let now = zero();
     let cease = || Notification::shutdown("the speaker ends");
+    let (said, eased) = (|| Farewell::Said(cease()), || Farewell::Eased(cease()));
     for (state, farewell, expected) in [
-        (State::Idle, Some(cease()), ""),
-        (State::Connect, Some(cease()), "close"),
-        (State::OpenSent, Some(cease()), "NOTIFICATION 6/2 close"),
-        (State::OpenConfirm, Some(cease()), "NOTIFICATION 6/2 close"),
-        (State::Established, Some(cease()), "NOTIFICATION 6/2 close down"),
-        (State::Established, None, "close down"),
+        (State::Idle, said(), ""),
+        (State::Connect, said(), "close"),
+        (State::Connect, eased(), "close"),
+        (State::OpenSent, said(), "NOTIFICATION 6/2 close"),
+        (State::OpenConfirm, eased(), "NOTIFICATION 6/2 close"),
+        (State::Established, said(), "NOTIFICATION 6/2 close down"),
+        // Nothing was announced, so nobody has to look for another path.
+        (State::Established, eased(), "NOTIFICATION 6/2 close down"),
+        (State::Established, Farewell::Silent, "close down"),
     ] {
         let mut session = in_state(now, state);
         session.handle_input(now, Input::Stop(farewell));
@@ -248,6 +271,44 @@ fn stopping_says_goodbye_or_nothing() {
         assert!(session.is_stopped() && session.next_timeout().is_none());
         session.handle_timeout(now + 3600 * SECOND);
         assert_eq!(told(&drain(&mut session)), "");
+    }
+}
+
+#[test]
+fn leaving_asks_for_other_paths_then_withdraws_then_says_goodbye() {
+    const SHUTDOWN: [u8; 4] = [0xff, 0xff, 0, 0];
+    for (local, preference) in [(1, false), (2, true)] {
+        let now = zero();
+        let mut session = Session::new(now, settings(local, 2), 30 * SECOND, 0);
+        session.handle_timeout(now);
+        session.handle_input(now, Input::Connected(next_hops(1)));
+        session.handle_input(now, Input::Received(&peers_open(&settings(2, local))));
+        session.handle_input(now, Input::Desired(&routes(2)));
+        session.handle_input(now, Input::Received(&message::keepalive()));
+        drain(&mut session);
+        let farewell = || Farewell::Eased(Notification::shutdown("the node leaves"));
+        session.handle_input(now, Input::Stop(farewell()));
+        let outputs = drain(&mut session);
+        assert_eq!(told(&outputs), "UPDATE");
+        let [Output::Write(update)] = outputs.as_slice() else { panic!() };
+        let has = |attribute: &[u8]| update.windows(attribute.len()).any(|it| it == attribute);
+        assert!(has(&[&[0xc0, 8, 4][..], &SHUTDOWN].concat()));
+        assert_eq!(has(&[0x40, 5, 4, 0, 0, 0, 0]), preference, "LOCAL_PREF 0 inside the own AS");
+        // Meanwhile the session is a session: it refreshes, follows the plan, and is asked only once.
+        session.handle_input(now, Input::Stop(farewell()));
+        session.handle_input(now, Input::Desired(&routes(3)));
+        session.handle_input(now, Input::Received(&message::frame(5, &[0, 1, 0, 1])));
+        let outputs = drain(&mut session);
+        assert_eq!(told(&outputs), "UPDATE UPDATE");
+        let asks = |it: &Output| matches!(it, Output::Write(it) if it.windows(4).any(|it| it == SHUTDOWN));
+        assert!(outputs.iter().all(asks));
+        let at = session.next_timeout().unwrap();
+        session.handle_timeout(at);
+        let outputs = drain(&mut session);
+        assert_eq!(told(&outputs), "UPDATE NOTIFICATION 6/2 close down");
+        let Some(Output::Write(withdrawal)) = outputs.first() else { panic!() };
+        assert_eq!(withdrawal[19..21], [0, 15], "three routes of five octets are withdrawn");
+        assert!(session.is_stopped());
     }
 }
 

@@ -18,6 +18,7 @@ fn ticks() -> u64 {
 
 /// `WATCH_SECONDS` is how long it is measured.
 #[test]
+#[ignore = "measures, and must be alone: hack/alarms"]
 fn a_hundred_sessions_cost_little() {
     in_own_network(|| async {
         // Of one pair of addresses the router has one session.
@@ -48,7 +49,7 @@ fn a_hundred_sessions_cost_little() {
         assert!(failed.is_err(), "a false alarm");
         let share = (ticks() - before) as f64 / begun.elapsed().as_secs_f64();
         println!("measured: {SESSIONS} sessions at 3 x 300 ms use {share:.1} % of a core (this build)");
-        // Built without optimisation, and beside whatever else runs.
+        // Built without optimisation.
         assert!(share < 50.0, "{share} %");
     });
 }

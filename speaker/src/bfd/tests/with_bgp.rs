@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use ferrolb_core::departure::Departure;
 use ferrolb_proto::bgp::{PathAttributes, Prefix};
 
 use super::*;
@@ -33,6 +34,7 @@ impl Speaker {
             metrics: Arc::new(Metrics::register(&bench.registry).unwrap()),
             events: EventQueue::start(client, "metallb-speaker", "node-1"),
             reachable: bench.reachable.clone(),
+            sessions: watch::channel(None).0,
         };
         let bgp = Bgp::start(bench.desired.subscribe(), context);
         let peer = Peer { graceful_restart: true, ..router("10.1.0.1", fast()) };
@@ -70,7 +72,7 @@ fn a_restart_keeps_the_routes_where_the_router_tells_it_from_a_failure() {
             speaker
         };
         bench.bfd.admin_down().await;
-        bgp.leave(PATIENCE).await;
+        bgp.leave(Departure::Restarting, PATIENCE).await;
         bench.bfd.ended(PATIENCE).await;
         until("the end of both sessions", || {
             state(&frr) != "Established" && frr.bfd("10.1.0.2")["status"] == "down"

@@ -23,7 +23,7 @@ fn happen(session: &mut Session, now: Instant, event: &str) {
         "closed" => Input::Closed("reset".to_owned()),
         "path down" => Input::PathDown("silence".to_owned()),
         "path up" => Input::PathUp,
-        "stop" => Input::Stop(Some(Notification::shutdown(""))),
+        "stop" => Input::Stop(Farewell::Said(Notification::shutdown(""))),
         "time" => return session.handle_timeout(now + 3600 * SECOND),
         _ => Input::Received(&bytes),
     };
