@@ -1,5 +1,6 @@
 //! Rights by what is used. The API server's audit log, of this test and of all that ran before it, says
-//! which requests of our processes were denied, and which of their rights nobody ever used.
+//! which requests of our processes were denied, and which of their rights nobody ever used. Alone it needs the
+//! test of BGP before it: `hack/test lab` runs all in the order of their names.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -195,6 +196,18 @@ fn exercise(product: &Product) {
     });
     deploy("1");
     product.wait_pods_ready();
+    // All: who asks for metrics, and may he?
+    let token = product.kubectl(&["-n", "demo", "create", "token", "default"]);
+    let bearer = format!("Authorization: Bearer {}", token.trim());
+    for pod in product.pods() {
+        let url = format!("https://{}:9120/metrics", text(&pod["status"]["podIP"]));
+        let curl = ["curl", "--silent", "--insecure", "--max-time", "5", "--header", &bearer, &url];
+        until("an answer of the metrics port", Duration::from_secs(30), || {
+            let said =
+                product.lab.host("k8s-node-1").unwrap().run(&curl).map_err(|error| error.to_string())?;
+            if said.contains("Authorization denied") { Ok(()) } else { Err(said) }
+        });
+    }
     // Controller: somebody else writes a status; a node that is gone left its state.
     let foreign = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}).to_string();
     let service =

@@ -118,7 +118,8 @@ impl Choice {
 
 fn choose<T: Copy>(names: &[String], known: &[T], is: impl Fn(&T, &str) -> bool) -> Result<Vec<T>, Choice> {
     let mut places = Vec::new();
-    for name in names {
+    // An empty option stands for an empty list.
+    for name in names.iter().filter(|name| !name.trim().is_empty()) {
         let place =
             known.iter().position(|it| is(it, name.trim())).ok_or_else(|| Choice::Unknown(name.clone()))?;
         if places.contains(&place) {
@@ -160,6 +161,12 @@ mod tests {
         assert!(policy.provider.cipher_suites.len() > 2, "every suite of TLS 1.3");
         assert_eq!(policy.versions.len(), 2);
         assert_eq!(Policy::default().versions.len(), 1);
+    }
+
+    #[test]
+    fn an_empty_option_is_everything() {
+        let policy = Policy::new(MinVersion::Tls12, &texts(&[""]), &texts(&[" "])).unwrap();
+        assert_eq!(policy.provider.cipher_suites.len(), aws_lc_rs::default_provider().cipher_suites.len());
     }
 
     #[test]
