@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use support::{NAMESPACE, Product, condition, measured, text, until};
@@ -52,18 +52,14 @@ fn the_log_level_is_followed_by_running_pods() {
 }
 
 /// Names of the speakers' pods, and of those that are not ready or on their way out.
-/// Their names, and which of them are going or not ready yet, with what their status says.
-fn speakers(product: &Product) -> (BTreeSet<String>, BTreeMap<String, String>) {
+/// Their names, and the nodes on which one is going or not ready yet.
+fn speakers(product: &Product) -> (BTreeSet<String>, BTreeSet<String>) {
     let pods = product.items(&["-n", NAMESPACE, "pods", "-l", "component=speaker"]);
-    let name = |pod: &serde_json::Value| text(&pod["metadata"]["name"]);
     let is_away = |pod: &&serde_json::Value| {
         condition(pod, "Ready") != Some("True") || !pod["metadata"]["deletionTimestamp"].is_null()
     };
-    let away = pods.iter().filter(is_away);
-    let why = |pod: &serde_json::Value| {
-        format!("{} {}", pod["metadata"]["deletionTimestamp"], pod["status"]["conditions"])
-    };
-    (pods.iter().map(name).collect(), away.map(|pod| (name(pod), why(pod))).collect())
+    let names = pods.iter().map(|pod| text(&pod["metadata"]["name"])).collect();
+    (names, pods.iter().filter(is_away).map(|pod| text(&pod["spec"]["nodeName"])).collect())
 }
 
 #[test]
