@@ -3,7 +3,7 @@
 //! single object, and its end.
 //!
 //! What is not as there, and why: `oc` is kubectl; pools are `IPAddressPool` (`AddressPool` is not served by
-//! MetalLB any more); a Service may have an address of each family; the node that announces need not have an
+//! MetalLB any more); a Service may have an address of each family, so that the log has a list of them; the node that announces need not have an
 //! endpoint of a Service with the traffic policy `Cluster`; a second object is refused when it is applied and
 //! not in its status.
 
@@ -86,7 +86,7 @@ fn the_walk_of_the_documentation() {
     product.apply_sample("hello-lb.yaml");
     until("the controller's line", SOON, || {
         let log = product.kubectl(&["-n", NAMESPACE, "logs", "deployment/controller", "--tail=200"]);
-        let ip = format!("\"ip\":\"{ADDRESS}\"");
+        let ip = format!("\"ip\":[\"{ADDRESS}\"]");
         let parts = ["\"event\":\"ipAllocated\"", &ip, "\"msg\":\"IP address assigned by controller\""];
         let is_it = |line: &str| parts.iter().all(|part| line.contains(part));
         if log.lines().any(is_it) { Ok(()) } else { Err(log) }

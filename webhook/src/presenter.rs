@@ -88,7 +88,7 @@ pub(crate) struct Presenter {
     pub(crate) identity: Identity,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) trusted: Condition,
-    /// The bundle that is registered for our webhooks, if our certificate is believed by it.
+    /// The bundle that is registered for our webhooks, once our certificate is believed by it.
     pub(crate) believed: watch::Sender<Option<String>>,
 }
 
@@ -140,15 +140,13 @@ impl Presenter {
                 Decision::Wait(until) => again = until,
             }
         }
-        let believed = match &state.presented {
-            Some(presented) => registered.trusts(presented, names, now.1),
-            None => return again,
-        };
-        state.tell(believed.as_ref().err().map(|error| chain(error)));
-        self.trusted.set(believed.is_ok());
-        if let Some(bundle) = registered_bundle(configuration.as_deref()).filter(|_| believed.is_ok()) {
+        let Some(presented) = &state.presented else { return again };
+        let believed = registered.trusts(presented, names, now.1);
+        if let Some(bundle) = bundle_that_trusts(configuration.as_deref(), presented, names, now.1) {
             publish(&self.believed, Some(bundle));
         }
+        state.tell(believed.as_ref().err().map(|error| chain(error)));
+        self.trusted.set(believed.is_ok());
         again
     }
 
@@ -169,10 +167,17 @@ pub(crate) fn publish<T: PartialEq>(channel: &watch::Sender<T>, value: T) {
     });
 }
 
-/// What whoever asks for conversions is to trust too.
-fn registered_bundle(configuration: Option<&ValidatingWebhookConfiguration>) -> Option<String> {
+/// What whoever asks for conversions is to trust too, whatever he trusts now: he may still have the bundle of an
+/// installation that is gone.
+fn bundle_that_trusts(
+    configuration: Option<&ValidatingWebhookConfiguration>,
+    presented: &Offer,
+    dns_names: &[String],
+    now: SystemTime,
+) -> Option<String> {
     let bundle = configuration?.webhooks.as_deref()?.first()?.client_config.ca_bundle.as_ref()?;
-    String::from_utf8(bundle.0.clone()).ok()
+    let bundle = String::from_utf8(bundle.0.clone()).ok()?;
+    tls::accepted(&bundle, &presented.chain, dns_names, now).is_ok().then_some(bundle)
 }
 
 impl State {
@@ -226,6 +231,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use ferrolb_runtime::tls::Bundle;
+    use k8s_openapi::api::admissionregistration::v1::ValidatingWebhook;
 
     use super::*;
 
@@ -276,6 +282,21 @@ mod tests {
         for bundles in [registered(&[&[]]), registered(&[&[&offer()]])] {
             assert_eq!(state.decide(&new, &bundles, &names(), now), Decision::Present);
         }
+    }
+
+    #[test]
+    fn the_bundle_that_trusts_us_is_passed_on() {
+        let (old, new) = (offer(), offer());
+        let registered = |offer: &Offer| {
+            let mut webhook = ValidatingWebhook::default();
+            webhook.client_config.ca_bundle = offer.authority.clone().map(|it| ByteString(it.into_bytes()));
+            ValidatingWebhookConfiguration { webhooks: Some(vec![webhook]), ..Default::default() }
+        };
+        let passed_on = |of: &ValidatingWebhookConfiguration| {
+            bundle_that_trusts(Some(of), &new, &names(), SystemTime::now())
+        };
+        assert_eq!(passed_on(&registered(&new)), new.authority);
+        assert_eq!(passed_on(&registered(&old)), None);
     }
 
     #[test]
