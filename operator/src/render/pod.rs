@@ -19,6 +19,11 @@ use crate::image::ImageReference;
 /// Who owns nothing in the image and on the node.
 const NOBODY: i64 = 65534;
 
+/// One heap for all threads, of which what is free goes back to the node: these processes are often idle and hold
+/// much for moments only. Both thresholds are glibc's own; set, they stay.
+const MALLOC: &str =
+    "glibc.malloc.arena_max=1:glibc.malloc.trim_threshold=131072:glibc.malloc.mmap_threshold=131072";
+
 /// What differs between the components' containers.
 pub(super) struct Process<'a> {
     /// Name of the container and, with a slash before it, of the binary.
@@ -68,8 +73,11 @@ pub(super) fn container(common: Common<'_>, process: Process<'_>) -> Container {
     ];
     args.extend(common);
     args.extend(process.args);
-    let mut env =
-        vec![field("METALLB_NAMESPACE", "metadata.namespace"), field("METALLB_POD_NAME", "metadata.name")];
+    let mut env = vec![
+        field("METALLB_NAMESPACE", "metadata.namespace"),
+        field("METALLB_POD_NAME", "metadata.name"),
+        value("GLIBC_TUNABLES", MALLOC),
+    ];
     env.extend(process.env);
     let mut ports: Vec<_> = metrics.then(|| tcp_port("metricshttps", port::METRICS)).into_iter().collect();
     ports.extend(process.ports);
