@@ -145,8 +145,11 @@ impl Presenter {
         if let Some(bundle) = bundle_that_trusts(configuration.as_deref(), presented, names, now.1) {
             publish(&self.believed, Some(bundle));
         }
-        state.tell(believed.as_ref().err().map(|error| chain(error)));
-        self.trusted.set(believed.is_ok());
+        // Conversions are asked for once this process is ready; until then a bundle of an installation that is
+        // gone may stand there.
+        let reviews = Registered::of(configuration.as_deref(), None, &self.service);
+        self.trusted.set(reviews.trusts(presented, names, now.1).is_ok());
+        state.tell(believed.err().map(|error| chain(&error)));
         again
     }
 
