@@ -9,6 +9,7 @@
 //!                    lease::Lease   ─ at most one writer
 //!                    write          ─ server-side apply and status patches, bounded in time
 //!                    event          ─ core/v1 Events
+//!                    latest         ─ channels of which the latest value counts
 //!                    tls            ─ authority, serving certificates, HTTPS server
 //! ```
 
@@ -16,6 +17,7 @@ pub mod admin;
 pub mod args;
 pub mod event;
 pub mod keep;
+pub mod latest;
 pub mod lease;
 pub mod log;
 mod metrics;

@@ -32,7 +32,6 @@ use ferrolb_runtime::watch::Changed;
 use tokio::sync::watch;
 
 use crate::bgp::Peers;
-use crate::latest::publish;
 use crate::layer2::{Orders, Standings};
 use crate::links::Links;
 use crate::members::Members;
@@ -40,6 +39,7 @@ use crate::metrics::Metrics;
 use crate::secrets::{Found, Secrets};
 use crate::status::Report;
 use crate::stores::Stores;
+use ferrolb_runtime::latest::publish;
 use transition::{Announced, Transition, announced, transitions};
 use view::{Plan, World, plan};
 

@@ -31,8 +31,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::bfd::Reachable;
-use crate::latest::publish;
 use crate::metrics::Metrics;
+use ferrolb_runtime::latest::publish;
 use path::Path;
 use peer::{Orders, PeerTask};
 use settings::Blueprint;

@@ -25,9 +25,9 @@ use ferrolb_runtime::readiness::Condition;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::latest::publish;
 use crate::links::{Link, Links};
 use crate::metrics::Metrics;
+use ferrolb_runtime::latest::publish;
 use link::{Desired, LinkTask, Sockets, sleep_until};
 
 /// What is to be done, all of it.

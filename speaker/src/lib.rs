@@ -17,7 +17,6 @@ pub mod args;
 pub mod bfd;
 pub mod bgp;
 mod departure;
-mod latest;
 pub mod layer2;
 pub mod links;
 pub mod members;

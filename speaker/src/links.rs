@@ -27,7 +27,7 @@ use tokio::sync::watch;
 
 pub use exclude::{ExcludeError, Excluded};
 
-use crate::latest;
+use ferrolb_runtime::latest;
 
 /// Where the administrator's list of excluded interfaces is mounted.
 pub const EXCLUDE_FILE: &str = "/etc/metallb/excludel2.yaml";

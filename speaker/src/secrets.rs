@@ -17,7 +17,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::latest::publish;
+use ferrolb_runtime::latest::publish;
 
 /// Pauses after a failed watch. A right that the operator is about to give is there soon.
 const FIRST_RETRY: Duration = Duration::from_millis(500);

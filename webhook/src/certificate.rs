@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use ferrolb_api::well_known::field_manager;
 use ferrolb_runtime::Shutdown;
+use ferrolb_runtime::latest::publish;
 use ferrolb_runtime::log::chain;
 use ferrolb_runtime::tls::{Bundle, CertificateError};
 use ferrolb_runtime::watch::{Changed, Store};
@@ -19,7 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, PostParams};
 use tokio::sync::watch;
 
-use crate::presenter::{Offer, publish};
+use crate::presenter::Offer;
 
 /// Keys of the Secret, as MetalLB names them.
 const KEYS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use ferrolb_runtime::latest::publish;
 use ferrolb_runtime::{Shutdown, tls};
 use tokio::sync::watch;
 
-use crate::presenter::{Offer, publish};
+use crate::presenter::Offer;
 
 /// How often the files are read.
 const LOOK: Duration = Duration::from_secs(5);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ferrolb_runtime::Shutdown;
+use ferrolb_runtime::latest::publish;
 use ferrolb_runtime::log::chain;
 use ferrolb_runtime::readiness::Condition;
 use ferrolb_runtime::tls::{self, CertificateError, Identity};
@@ -159,15 +160,6 @@ impl Presenter {
         tracing::debug!(event = "certificateServed", "serving the certificate");
         Ok(())
     }
-}
-
-/// Passes a value on if it is another than before.
-pub(crate) fn publish<T: PartialEq>(channel: &watch::Sender<T>, value: T) {
-    channel.send_if_modified(|known| {
-        let differs = *known != value;
-        *known = value;
-        differs
-    });
 }
 
 /// What whoever asks for conversions is to trust too, whatever he trusts now: he may still have the bundle of an

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ferrolb_api::well_known::object;
+use ferrolb_runtime::latest::publish;
 use ferrolb_runtime::tls::{self, Identity};
 use ferrolb_runtime::watch::Changed;
 use ferrolb_runtime::{Process, Readiness, Shutdown};
@@ -18,7 +19,7 @@ use crate::args::Args;
 use crate::certificate::Keeper;
 use crate::existing::{self, Existing};
 use crate::metrics::Metrics;
-use crate::presenter::{Offer, Presenter, publish};
+use crate::presenter::{Offer, Presenter};
 use crate::registration::{self, Registrar, conversion};
 use crate::server::{Reviewer, router};
 

@@ -20,7 +20,7 @@ use super::telling::Telling;
 use super::wanted::{Wanted, is_in, wanted};
 use super::{Context, Reachability, Reachable};
 use crate::bgp::Peers;
-use crate::latest::publish;
+use ferrolb_runtime::latest::publish;
 
 /// Sockets that could not be opened are tried again after this.
 const RETRY: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 
 /// Sends a value unless it is the one that was sent last.
-pub(crate) fn publish<T: PartialEq>(channel: &watch::Sender<T>, value: T) {
+pub fn publish<T: PartialEq>(channel: &watch::Sender<T>, value: T) {
     channel.send_if_modified(|current| {
         let changed = *current != value;
         if changed {
