@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{ServiceBGPStatus, ServiceL2Status};
-use ferrolb_api::well_known::{component, label, pod_condition};
+use ferrolb_api::well_known::{component, pod_condition};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+
+use crate::render::is_pod_of;
 
 /// How long a new speaker is waited for before somebody is told.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -103,9 +105,7 @@ impl Gate {
         announced: BTreeSet<Announcement>,
         now: Instant,
     ) -> Look {
-        let is_speaker =
-            |pod: &&Arc<Pod>| pod.labels().get(label::COMPONENT).is_some_and(|it| it == component::SPEAKER);
-        let speakers: Vec<&Arc<Pod>> = pods.iter().filter(is_speaker).collect();
+        let speakers: Vec<&Arc<Pod>> = pods.iter().filter(|pod| is_pod_of(pod, component::SPEAKER)).collect();
         let is_going = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
         if settled && speakers.iter().all(|pod| !is_going(pod) && holds(pod, "Ready")) {
             *self = Self { before: announced, since: None };

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec};
-use ferrolb_api::well_known::{component, label, object};
+use ferrolb_api::well_known::{component, object};
 use ferrolb_runtime::write::{self, WriteError};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::drift::Live;
 use crate::platform::{Platform, explain};
-use crate::render::{Kind, ObjectKey};
+use crate::render::{Kind, ObjectKey, is_pod_of};
 use crate::status::Rollout;
 
 /// How long it may take until it counts as a fault.
@@ -34,10 +34,8 @@ pub(crate) struct Behind {
 impl Behind {
     pub(crate) fn of(registration: Option<&Live>, pods: &[impl AsRef<Pod>]) -> Self {
         let version = |live: &Live| live.object()["metadata"]["resourceVersion"].as_str().map(str::to_owned);
-        let of_webhook = |pod: &&Pod| {
-            pod.labels().get(label::COMPONENT).is_some_and(|component| component == component::WEBHOOK)
-        };
-        let pods = pods.iter().map(AsRef::as_ref).filter(of_webhook).map(ResourceExt::name_any);
+        let pods = pods.iter().map(AsRef::as_ref).filter(|pod| is_pod_of(pod, component::WEBHOOK));
+        let pods = pods.map(ResourceExt::name_any);
         Self { registration: registration.and_then(version), pods: pods.collect() }
     }
 }

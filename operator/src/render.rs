@@ -25,8 +25,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use ferrolb_api::v1beta1::MetalLB;
 use ferrolb_api::well_known::{self, component, label};
 use ferrolb_runtime::tls::PolicyError;
-use k8s_openapi::api::core::v1::{Container, PodSecurityContext};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSecurityContext};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube::ResourceExt;
 use kube::core::Resource;
 
 pub(crate) use object::for_each_kind;
@@ -252,6 +253,11 @@ impl Context<'_> {
 /// once a workload exists, so nothing may be added here.
 fn pod_labels(component: &str) -> BTreeMap<String, String> {
     labels([(label::APP, label::APP_VALUE), (label::COMPONENT, component)])
+}
+
+/// Whether a pod is of a component.
+pub(crate) fn is_pod_of(pod: &Pod, component: &str) -> bool {
+    pod.labels().get(label::COMPONENT).is_some_and(|of| of == component)
 }
 
 fn pod_selector(component: &str) -> LabelSelector {

@@ -27,6 +27,8 @@ use crate::verify;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long the first of several changes waits for the others.
+const BURST: Duration = Duration::from_millis(50);
 
 /// The operator of FerroLB: installs what the MetalLB object asks for, and keeps it so.
 #[derive(Clone, Debug, Parser)]
@@ -139,7 +141,8 @@ async fn lead(reconciler: &mut Reconciler, mut changed: Changed, mut held: Held,
         tokio::select! {
             () = shutdown.requested() => return,
             () = held.lost() => return,
-            () = changed.next() => {}
+            // Statuses of very many Services change together: a pass for all of them.
+            () = changed.next() => tokio::time::sleep(BURST).await,
             () = retry => {}
         }
         pause = match reconciler.pass().await {

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use ferrolb_api::well_known::label;
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 use kube::ResourceExt;
+
+use crate::render::is_pod_of;
 
 /// Reasons of waiting containers that end only when somebody does something.
 const STUCK: [&str; 6] = [
@@ -25,10 +26,8 @@ const CRASHES: i32 = 3;
 
 /// The first cause among the pods of a component, by name of the pod.
 pub(super) fn first(pods: &[Arc<Pod>], component: &str) -> Option<String> {
-    let of_component = |pod: &&Arc<Pod>| {
-        pod.labels().get(label::COMPONENT).is_some_and(|is| is == component)
-            && pod.metadata.deletion_timestamp.is_none()
-    };
+    let of_component =
+        |pod: &&Arc<Pod>| is_pod_of(pod, component) && pod.metadata.deletion_timestamp.is_none();
     let mut found: Vec<(String, String)> =
         pods.iter().filter(of_component).filter_map(|pod| Some((pod.name_any(), cause(pod)?))).collect();
     found.sort();
@@ -49,7 +48,7 @@ pub(crate) fn refusal(events: &[Event], pods: &[Arc<Pod>], component: &str) -> O
         .filter(|event| event.reason.as_deref() == Some("FailedCreate"))
         .max_by_key(|event| time(event))?;
     let is_since = |pod: &&Arc<Pod>| {
-        pod.labels().get(label::COMPONENT).is_some_and(|is| is == component)
+        is_pod_of(pod, component)
             && pod.metadata.creation_timestamp.as_ref().map(|made| made.0) > time(newest)
     };
     if pods.iter().any(|pod| is_since(&pod)) {
