@@ -252,13 +252,12 @@ impl<'a> Explainer<'a> {
         let stranger = latest
             .filter(|it| it.reason == planner::Event::ADDRESS_CONFLICT)
             .and_then(|it| planner::Event::stranger(&it.message));
-        let lacks_interfaces = latest.is_some_and(|it| it.reason == planner::Event::ANNOUNCE_FAILED);
-        let without: BTreeMap<String, Member> = self
-            .members
-            .iter()
-            .map(|(node, it)| (node.clone(), Member { interfaces: Some(BTreeSet::new()), ..it.clone() }))
-            .collect();
-        let members = if lacks_interfaces { &without } else { &self.members };
+        let without = |(node, it): (&String, &Member)| {
+            (node.clone(), Member { interfaces: Some(BTreeSet::new()), ..it.clone() })
+        };
+        let lacks_interfaces = latest.filter(|it| it.reason == planner::Event::ANNOUNCE_FAILED);
+        let without = lacks_interfaces.map(|_| self.members.iter().map(without).collect());
+        let members = without.as_ref().unwrap_or(&self.members);
         let plan = |(node, elections): (&&'a str, &Elections)| {
             let wire = wire(service, owners, stranger, node);
             (*node, planner::plan_service(&self.input(node, members), elections, &wire, service))

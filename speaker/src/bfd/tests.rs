@@ -79,15 +79,7 @@ impl Bench {
     }
 
     async fn event(&self, reason: &str) -> String {
-        let message = || {
-            let events = self.server.list("events");
-            let event = events.iter().find(|event| event["reason"] == reason)?;
-            assert_eq!(event["involvedObject"]["kind"], "BGPPeer");
-            assert_eq!(event["involvedObject"]["uid"], "peer-uid");
-            event["message"].as_str().map(ToOwned::to_owned)
-        };
-        until(reason, || message().is_some()).await;
-        message().unwrap()
+        self.server.event_of_peer(reason).await
     }
 }
 

@@ -11,6 +11,8 @@ use futures::channel::mpsc::{UnboundedSender, unbounded};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
+use super::until;
+
 /// The server.
 #[derive(Clone, Default)]
 pub(crate) struct Api {
@@ -94,6 +96,19 @@ impl Api {
     pub(crate) fn remove(&self, plural: &str, namespace: &str, name: &str) {
         let key = Key { plural: plural.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() };
         self.lock().remove(&key);
+    }
+
+    /// Waits for an Event about the BGPPeer with the uid `peer-uid`; what it says.
+    pub(crate) async fn event_of_peer(&self, reason: &str) -> String {
+        let message = || {
+            let events = self.list("events");
+            let event = events.iter().find(|event| event["reason"] == reason)?;
+            assert_eq!(event["involvedObject"]["kind"], "BGPPeer");
+            assert_eq!(event["involvedObject"]["uid"], "peer-uid");
+            event["message"].as_str().map(ToOwned::to_owned)
+        };
+        until(reason, || message().is_some()).await;
+        message().unwrap()
     }
 
     /// All objects of a kind.
