@@ -47,7 +47,7 @@ pub(crate) fn check(sources: &[Source], cluster: Resources, namespace: &str) -> 
             let object = match Object::of(*source, node) {
                 Ok(object) => object,
                 Err(problem) => {
-                    checked.findings.extend(problem);
+                    checked.findings.extend(problem.map(|it| *it));
                     continue;
                 }
             };
@@ -97,14 +97,14 @@ struct Object<'a> {
 
 impl<'a> Object<'a> {
     /// The object; else what is wrong, if it is meant to be one of ours.
-    fn of(source: usize, node: &'a Node) -> Result<Self, Option<Finding>> {
+    fn of(source: usize, node: &'a Node) -> Result<Self, Option<Box<Finding>>> {
         let written = node.text_at(&["apiVersion"]).ok_or(None)?;
         let (group, version) = written.split_once('/').unwrap_or((written, ""));
         let kind = node.text_at(&["kind"]);
         let groups = || [GROUP, ADDED_GROUP].into_iter();
         let object = Self { source, node, group, version, kind: kind.unwrap_or_default() };
         let problem = |field, message: String, help: String| {
-            Err(Some(object.finding(Rule::UnknownKind, field, message, help)))
+            Err(Some(Box::new(object.finding(Rule::UnknownKind, field, message, help))))
         };
         if !groups().any(|it| it == group) {
             // Other products have kinds of these names, too, so only a slip is one.
@@ -238,14 +238,14 @@ fn is_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_part)
 }
 
-/// The object as a value of its type, with its kind if it is of the configuration; none for kinds that
-/// nobody writes. Else the field that cannot be read, and why.
-fn decode(
-    version: &str,
-    kind: &str,
-    object: serde_json::Value,
-) -> Result<Option<(Option<Kind>, Candidate)>, (String, String)> {
-    fn read<K: DeserializeOwned>(object: serde_json::Value) -> Result<Arc<K>, (String, String)> {
+/// A value of its type, with its kind if it is of the configuration; none for kinds that nobody writes.
+type Decoded = Option<(Option<Kind>, Candidate)>;
+/// The field that cannot be read, and why.
+type Unreadable = (String, String);
+
+/// The object as a value of its type.
+fn decode(version: &str, kind: &str, object: serde_json::Value) -> Result<Decoded, Unreadable> {
+    fn read<K: DeserializeOwned>(object: serde_json::Value) -> Result<Arc<K>, Unreadable> {
         let read = serde_path_to_error::deserialize(object);
         read.map(Arc::new).map_err(|error| (error.path().to_string(), error.to_string()))
     }
