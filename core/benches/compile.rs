@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ferrolb_api::v1beta1::{BGPAdvertisementSpec, IPAddressPool};
-use ferrolb_core::admission::{Candidate, Operation, admit};
+use ferrolb_core::admission::{Admission, Candidate, Operation, Verdict};
 use ferrolb_core::config::{Memory, compile};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::testing::{bgp_advertisement, bgp_peer, labels, match_labels, node, pool};
@@ -147,12 +147,34 @@ fn edit(criterion: &mut Criterion) {
             memory.compile(black_box(&resources))
         });
     });
-    group.bench_function("admission", |bencher| {
-        bencher.iter(|| {
-            let candidate = Candidate::IpAddressPool(Arc::new(nth_pool(5_000)));
-            admit(black_box(&resources), candidate, Operation::Update, "metallb-system")
+    group.finish();
+}
+
+/// One review after the other, each of what is stored afterwards.
+fn admission(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("admission");
+    group.sample_size(20);
+    for (what, kept) in [("one of many reviews", true), ("the first", false)] {
+        let mut resources = cluster(10_000);
+        let mut admission = Admission::default();
+        let mut turn = 0;
+        group.bench_function(what, |bencher| {
+            bencher.iter(|| {
+                turn += 1;
+                let mut pool = nth_pool(turn * 97 % 10_000);
+                pool.spec.auto_assign = turn % 2 == 0;
+                let pool = Arc::new(pool);
+                if !kept {
+                    admission = Admission::default();
+                }
+                let candidate = Candidate::IpAddressPool(Arc::clone(&pool));
+                let verdict =
+                    admission.admit(black_box(&resources), candidate, Operation::Update, "metallb-system");
+                assert_eq!(verdict, Verdict::allowed());
+                resources = std::mem::take(&mut resources).with_pools([pool]);
+            });
         });
-    });
+    }
     group.finish();
 }
 
@@ -182,5 +204,27 @@ fn preferences(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, whole, edit, preferences);
+/// Peers that are one router, each for a node of its own: there is nothing to report. And all for all nodes:
+/// each but the first is reported once.
+fn routers(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("1000 peers of one router");
+    group.sample_size(10);
+    let names = (0..1_000).map(|nth| node(&format!("n-{nth}"), &[("n", &format!("n-{nth}"))]));
+    let nodes = Resources::default().with_nodes(names);
+    for (what, apart) in [("on a node each", true), ("on all nodes", false)] {
+        let peer = |nth: usize| {
+            let mut peer = bgp_peer(&format!("peer-{nth}"), "172.16.0.1");
+            if apart {
+                peer.spec.node_selectors = vec![match_labels(&[("n", &format!("n-{nth}"))])];
+            }
+            peer
+        };
+        let resources = nodes.clone().with_bgp_peers((0..1_000).map(peer));
+        assert_eq!(compile(&resources).diagnostics.len(), if apart { 0 } else { 999 });
+        group.bench_function(what, |bencher| bencher.iter(|| compile(black_box(&resources))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, whole, edit, admission, preferences, routers);
 criterion_main!(benches);
