@@ -53,7 +53,8 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let (reach, reachable) = watch::channel(Reachable::new());
     let (standing, sessions) = watch::channel(None);
 
-    let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets);
+    let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets)
+        .context("cannot start the thread of layer 2")?;
     let events = EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone());
     let mut bfd = Bfd::start(
         desired.clone(),
