@@ -1,7 +1,7 @@
 //! MetalLB objects that ask for what cannot be: they are refused, or the status says what is wrong and where;
 //! what ran goes on, and all is well when the mistake is taken back.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
