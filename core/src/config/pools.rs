@@ -11,7 +11,7 @@ use super::lookup::Labelled;
 use super::ranges::{Family, IpRange, host_bits, is_buggy};
 use super::reserved::reserved;
 use super::selectors::{Finding, parse_list};
-use crate::selector::{Labels, Selector, any_matches};
+use crate::selector::{LabelSet, Labels, Selector, any_matches};
 
 /// A pool in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Pool {
     }
 
     /// Whether a Service may have addresses of it at all.
-    pub fn admits(&self, namespace: &str, labels: &Labels) -> bool {
+    pub fn admits(&self, namespace: &str, labels: &impl LabelSet) -> bool {
         self.restriction.as_ref().is_none_or(|restriction| restriction.admits(namespace, labels))
     }
 }
@@ -59,7 +59,7 @@ pub struct Restriction {
 }
 
 impl Restriction {
-    fn admits(&self, namespace: &str, labels: &Labels) -> bool {
+    fn admits(&self, namespace: &str, labels: &impl LabelSet) -> bool {
         self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(namespace))
             && (self.services.is_empty() || any_matches(&self.services, labels))
     }
