@@ -58,11 +58,12 @@ impl<'a> SecondNetwork<'a> {
         let product = self.0;
         let client = product.lab.host("client").unwrap();
         let output = client.output(&["arping", "-b", "-c", "2", "-w", "2", "-I", "second", ADDRESS]).unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = String::from_utf8_lossy(&output.stdout).to_lowercase();
         let has = |node: &&&str| {
             let host = product.lab.host(node).unwrap();
-            let mac = host.run(&["cat", &format!("/sys/class/net/{SECOND}/address")]);
-            mac.is_ok_and(|mac| said.contains(mac.trim()))
+            let link = host.run(&["ip", "-o", "link", "show", "dev", SECOND]).unwrap();
+            let mac = link.split_whitespace().skip_while(|it| *it != "link/ether").nth(1).unwrap();
+            said.contains(mac)
         };
         WORKERS.iter().filter(has).map(|node| (*node).to_owned()).collect()
     }
