@@ -6,6 +6,7 @@
 
 #![no_main]
 
+mod bfd;
 mod ranges;
 mod selectors;
 
@@ -15,7 +16,8 @@ use libfuzzer_sys::fuzz_target;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 2] = [("ranges", ranges::run), ("selectors", selectors::run)];
+const TARGETS: [(&str, Target); 3] =
+    [("bfd", bfd::run), ("ranges", ranges::run), ("selectors", selectors::run)];
 
 /// The one that the environment names: the command line is libFuzzer's.
 const VARIABLE: &str = "FERROLB_FUZZ_TARGET";
