@@ -39,6 +39,10 @@ async fn pools_come_and_go_under_a_service() {
     assert!(api.list("events").is_empty(), "{:?}", api.list("events"));
     assert_eq!(address(&api, "foreign"), "8.8.8.8");
     api.remove(SERVICES, "demo", "foreign");
+    // Made anew, so that its condition says that what was removed before it is seen.
+    api.remove(SERVICES, "demo", "s");
+    service(&api, "s", EARLIER);
+    until("the condition again", || condition(&api, "s")["reason"] == "NoPools").await;
 
     pool_named(&api, "default", &["1.2.3.0/24", "1000::1/127"]);
     until("the first address", || address(&api, "s") == "1.2.3.0").await;
