@@ -447,7 +447,7 @@ fn line_one_names_what_to_change_and_changing_it_helps() {
     }
     one_after_another(&product);
     status_counts(&product);
-    let all = cases.len() + 10;
+    let all = cases.len() + 7;
     measured("reasons that were named and mended", format!("{all} in {} s", begin.elapsed().as_secs()));
     product.lab.delete(&services()).unwrap();
     product.lab.delete(PINNED).unwrap();
@@ -494,16 +494,7 @@ fn one_after_another(product: &Product) {
     product.lab.apply(&service("why-node", &pool, "", "")).unwrap();
     let stranger = "Service demo/why-node, status.loadBalancer.ingress: host ";
     says(product, "why-node", stranger);
-    // Nobody else is given it either.
-    product.kubectl(&["-n", "demo", "delete", "service", "why-node"]);
-    let asks = service("why-next", "metallb.io/loadBalancerIPs: 192.168.10.229", "", "");
-    product.lab.apply(&asks).unwrap();
-    says(product, "why-next", "Service demo/why-next, metadata.annotations[metallb.io/loadBalancerIPs]");
     mend(product, &Router(&["ip", "addr", "del", "192.168.10.229/32", "dev", "eth0"]));
-    client.run(&["ip", "neighbour", "flush", "all"]).unwrap();
-    reached(product, "why-next");
-    product.lab.delete(&asks).unwrap();
-    product.lab.apply(&service("why-node", &pool, "", "")).unwrap();
     client.run(&["ip", "neighbour", "flush", "all"]).unwrap();
     reached(product, "why-node");
 
@@ -517,51 +508,6 @@ fn one_after_another(product: &Product) {
     network_unavailable(product, "False");
     reached(product, "why-node");
     product.kubectl(&["-n", "demo", "delete", "service", "why-node"]);
-
-    quota(product);
-    another_writer(product);
-}
-
-/// A namespace has what it may have.
-fn quota(product: &Product) {
-    let quota = |addresses: u8| {
-        let reservation = format!(
-            "{{apiVersion: ferrolb.io/v1alpha1, kind: AddressReservation, metadata: {{name: why-quota, namespace: \
-             {NAMESPACE}}}, spec: {{quotas: [{{namespace: demo, maxAddresses: {addresses}}}]}}}}"
-        );
-        product.lab.apply(&reservation).unwrap();
-    };
-    quota(1);
-    let more = service("why-more", "", "", "");
-    product.lab.apply(&more).unwrap();
-    says(product, "why-more", "AddressReservation why-quota, spec.quotas: ");
-    quota(100);
-    reached(product, "why-more");
-    product.lab.delete(&more).unwrap();
-    product.kubectl(&["-n", NAMESPACE, "delete", "addressreservation", "why-quota"]);
-}
-
-/// Somebody else writes the status, again and again, and stops.
-fn another_writer(product: &Product) {
-    let contested = service("why-contested", "", "", "");
-    product.lab.apply(&contested).unwrap();
-    reached(product, "why-contested");
-    until("line one of why-contested", Duration::from_secs(40), || {
-        let foreign = r#"{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.9"}]}}}"#;
-        let patch =
-            ["patch", "service", "why-contested", "--subresource=status", "--type=merge", "-p", foreign];
-        product.kubectl(&[&["-n", "demo", "--field-manager=cloud"], &patch[..]].concat());
-        let said = first_line(product, "why-contested");
-        if said.starts_with("Service demo/why-contested, spec.loadBalancerClass: ") {
-            Ok(())
-        } else {
-            Err(said)
-        }
-    });
-    product.lab.delete(&contested).unwrap();
-    product.lab.apply(&contested).unwrap();
-    reached(product, "why-contested");
-    product.lab.delete(&contested).unwrap();
 }
 
 fn network_unavailable(product: &Product, status: &str) {
