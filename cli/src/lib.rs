@@ -16,6 +16,7 @@
 mod bgp;
 mod cluster;
 mod command;
+mod created;
 mod lint;
 mod manifest;
 mod observe;

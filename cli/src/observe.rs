@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use ferrolb_api::v1beta1::{ServiceBGPStatus, ServiceL2Status};
 use ferrolb_api::well_known::{component, label};
+use ferrolb_core::allocator::by_key;
 use ferrolb_core::config::compile;
 use ferrolb_core::explain::{Cluster, Told};
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
@@ -52,14 +53,13 @@ fn observed(own: &Objects, all: &Objects) -> anyhow::Result<Observed> {
     });
     let services: BTreeMap<ServiceKey, LoadBalancer> = services.collect();
     let mut cluster = Cluster { compiled: compile(&resources), nodes: resources.nodes, ..Cluster::default() };
-    for pod in &own.of::<Pod>("Pod")? {
+    let pods = own.of::<Pod>("Pod")?;
+    cluster.class = class(&pods);
+    for pod in &pods {
         let component = pod.metadata.labels.as_ref().and_then(|it| it.get(label::COMPONENT));
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
         match (component.map(String::as_str), node) {
-            (Some(component::CONTROLLER), _) => {
-                cluster.controller_ready |= is_ready(pod);
-                cluster.class = flag(pod, "--lb-class");
-            }
+            (Some(component::CONTROLLER), _) => cluster.controller_ready |= is_ready(pod),
             (Some(component::SPEAKER), Some(node)) => {
                 *cluster.speakers.entry(node).or_default() |= is_ready(pod);
                 cluster.ignore_exclude_label |= flag(pod, "--ignore-exclude-lb").is_some();
@@ -78,8 +78,20 @@ fn observed(own: &Objects, all: &Objects) -> anyhow::Result<Observed> {
         cluster.bgp.entry(key).or_default().insert(node, status.peers.clone());
     }
     let handled = services.iter().filter(|(_, it)| it.is_handled_by(cluster.class.as_deref()));
-    cluster.services = handled.map(|(key, service)| (key.clone(), service.clone())).collect();
+    cluster.services = by_key(handled.map(|(_, service)| service.clone()));
     Ok(Observed { cluster, services })
+}
+
+/// The class of Services that the controller among these pods handles.
+pub(crate) fn class(pods: &[Pod]) -> Option<String> {
+    let is_controller = |pod: &&Pod| {
+        let component = pod.metadata.labels.as_ref().and_then(|it| it.get(label::COMPONENT));
+        component.is_some_and(|it| it == component::CONTROLLER)
+    };
+    pods.iter()
+        .filter(is_controller)
+        .find_map(|pod| flag(pod, "--lb-class"))
+        .filter(|class| !class.is_empty())
 }
 
 /// The Events of a Service, the latest last.
@@ -96,7 +108,7 @@ fn told(events: Vec<Event>, service: &LoadBalancer) -> Vec<Told> {
         object.kind.as_deref() == Some("Service")
             && object.name.as_deref() == Some(service.key.name.as_str())
             // One of the same name that was there before has another uid.
-            && object.uid.as_deref().is_none_or(|uid| uid == service.uid)
+            && object.uid.as_deref().is_none_or(|uid| *uid == *service.uid)
     };
     let time = |event: &Event| -> Option<Timestamp> {
         let last = event.last_timestamp.as_ref().map(|it| it.0);

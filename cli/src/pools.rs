@@ -1,14 +1,32 @@
 //! How full pools are, as text. Pure.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use ferrolb_core::allocator::usage::{RangeUsage, State, usage};
+use ferrolb_core::allocator::usage::{RangeUsage, State, Usage};
 use ferrolb_core::allocator::{Held, LoadBalancers, allocate};
 use ferrolb_core::config::{Config, Pool};
 use ferrolb_core::service::LoadBalancer;
 
 use crate::table::table;
+
+/// What the answers rest on.
+#[derive(Debug, Default)]
+pub(crate) struct Observed {
+    pub(crate) config: Config,
+    /// Those that the controller handles.
+    pub(crate) services: LoadBalancers,
+    /// What hosts have that are no speakers.
+    pub(crate) conflicts: BTreeSet<IpAddr>,
+}
+
+impl Observed {
+    fn usage(&self) -> Usage<'_> {
+        Usage::new(&self.config, &self.services, &self.conflicts)
+    }
+}
 
 /// Which part of a list.
 #[derive(Clone, Copy, Debug)]
@@ -20,15 +38,15 @@ pub(crate) struct Page {
 }
 
 /// A line for each pool.
-pub(crate) fn summary(config: &Config, services: &LoadBalancers) -> String {
-    let counters = allocate(config, services, &Held::default()).counters;
+pub(crate) fn summary(observed: &Observed) -> String {
+    let (config, usage) = (&observed.config, observed.usage());
+    let counters = allocate(config, &observed.services, &Held::default()).counters;
     let mut rows = vec![
         ["POOL", "USED", "FREE IPV4", "FREE IPV6", "LARGEST FREE RUN", "AUTO ASSIGN"].map(str::to_owned),
     ];
     for (name, pool) in config.pools() {
         let status = counters.get(name).copied().unwrap_or_default();
-        let largest =
-            usage(pool, config.reservations(), services).iter().flat_map(RangeUsage::free).max().unwrap_or(0);
+        let largest = usage.of(pool).iter().flat_map(RangeUsage::free).max().unwrap_or(0);
         rows.push([
             name.clone(),
             status.assigned().to_string(),
@@ -47,20 +65,25 @@ pub(crate) fn summary(config: &Config, services: &LoadBalancers) -> String {
 }
 
 /// The addresses of a pool, by range.
-pub(crate) fn detail(config: &Config, pool: &Pool, services: &LoadBalancers, page: Page) -> String {
+pub(crate) fn detail(observed: &Observed, pool: &Pool, page: Page) -> String {
     let mut text = String::new();
     let mut left = page.limit;
-    for range in usage(pool, config.reservations(), services) {
-        let (free, largest) = (range.free().fold(0, u128::saturating_add), range.free().max().unwrap_or(0));
-        let runs = range.free().count();
+    let ranges = observed.usage().of(pool);
+    // The list goes through the ranges in the order in which they are given from.
+    let begin = page.from.and_then(|from| ranges.iter().position(|it| it.range.contains(from)));
+    for range in ranges.iter().skip(begin.unwrap_or(0)) {
+        let (mut free, mut largest, mut runs) = (0u128, 0, 0);
+        for length in range.free() {
+            (free, largest, runs) = (free.saturating_add(length), length.max(largest), runs + 1);
+        }
         let title = format!("{}-{}", range.range.first(), range.range.last());
         let _ = writeln!(
             text,
             "{title}: {} used, {free} free in {runs} runs, the largest of {largest}",
             range.used()
         );
-        let rows = range.runs.iter().filter(|run| page.from.is_none_or(|from| from <= run.last));
-        for run in rows {
+        let from = page.from.filter(|from| range.range.contains(*from));
+        for run in range.runs_from(from.unwrap_or(range.range.first())) {
             if left == 0 {
                 let _ = writeln!(text, "there is more: --from {}", run.first);
                 return text;
@@ -75,6 +98,7 @@ pub(crate) fn detail(config: &Config, pool: &Pool, services: &LoadBalancers, pag
                 State::Used(services) => {
                     services.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
                 }
+                State::Foreign => "used by a host outside the cluster".to_owned(),
                 State::Free => format!("free ({})", run.len()),
                 State::KeptBack => "kept back (avoidBuggyIPs)".to_owned(),
                 State::Reserved { holder, reservation } => {
@@ -88,10 +112,13 @@ pub(crate) fn detail(config: &Config, pool: &Pool, services: &LoadBalancers, pag
 }
 
 /// What one more Service would be given.
-pub(crate) fn answer(config: &Config, mut services: LoadBalancers, service: LoadBalancer) -> String {
+pub(crate) fn answer(observed: Observed, service: LoadBalancer) -> String {
+    let Observed { config, mut services, conflicts } = observed;
     let key = service.key.clone();
-    services.insert(key.clone(), service);
-    let mut allocation = allocate(config, &services, &Held::default());
+    services.insert(Arc::new(key.clone()), Arc::new(service));
+    let mut held = Held::default();
+    held.set_conflicts(conflicts);
+    let mut allocation = allocate(&config, &services, &held);
     let Some(outcome) = allocation.outcomes.remove(&key) else { return String::new() };
     let given = outcome.assignment.map(|it| {
         let addresses: Vec<String> = it.addresses.iter().map(ToString::to_string).collect();
@@ -107,75 +134,81 @@ pub(crate) fn answer(config: &Config, mut services: LoadBalancers, service: Load
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrolb_core::allocator::by_key;
     use ferrolb_core::config::compile;
     use ferrolb_core::resources::Resources;
     use ferrolb_core::testing::{ServiceBuilder, pool, service};
 
-    fn config() -> Config {
-        compile(&Resources::default().with_pools([
+    fn observed() -> Observed {
+        let pools = [
             pool("default", &["192.168.10.200-192.168.10.205", "fd00::/126"]),
             pool("wrong", &["10.0.0.9-10.0.0.1"]),
-        ]))
-        .config
-    }
-
-    fn services() -> LoadBalancers {
+        ];
         let holding = |name: &str, addresses: &[&str]| service("demo", name).shared("k").holding(addresses);
         let all: [ServiceBuilder; 3] = [
             holding("a", &["192.168.10.201"]),
             holding("b", &["192.168.10.201"]).ports(&[("TCP", 443)]),
             holding("c", &["fd00::1"]).cluster(&["fd00:96::1"]),
         ];
-        all.map(|it| it.lb()).map(|it| (it.key.clone(), it)).into()
+        Observed {
+            config: compile(&Resources::default().with_pools(pools)).config,
+            services: by_key(all.map(|it| it.lb())),
+            conflicts: ["192.168.10.204".parse().unwrap()].into(),
+        }
     }
 
     #[test]
     fn a_line_for_each_pool() {
         let expected = "\
 POOL     USED  FREE IPV4  FREE IPV6  LARGEST FREE RUN  AUTO ASSIGN
-default  2     5          3          4                 true
+default  2     5          3          2                 true
 wrong                                                  left out for an error
 ";
-        assert_eq!(summary(&config(), &services()), expected);
+        assert_eq!(summary(&observed()), expected);
     }
 
     #[test]
     fn addresses_page_by_page() {
-        let config = config();
+        let observed = observed();
         let page = |from: Option<&str>, limit| {
-            detail(
-                &config,
-                &config.pools()["default"],
-                &services(),
-                Page { from: from.map(|it| it.parse().unwrap()), limit },
-            )
+            let page = Page { from: from.map(|it| it.parse().unwrap()), limit };
+            detail(&observed, &observed.config.pools()["default"], page)
         };
         let first = "\
-192.168.10.200-192.168.10.205: 1 used, 5 free in 2 runs, the largest of 4
+192.168.10.200-192.168.10.205: 1 used, 4 free in 3 runs, the largest of 2
   192.168.10.200                           free (1)
   192.168.10.201                           demo/a, demo/b
 there is more: --from 192.168.10.202
 ";
         assert_eq!(page(None, 2), first);
         let second = "\
-192.168.10.200-192.168.10.205: 1 used, 5 free in 2 runs, the largest of 4
-  192.168.10.202-192.168.10.205            free (4)
+192.168.10.200-192.168.10.205: 1 used, 4 free in 3 runs, the largest of 2
+  192.168.10.202-192.168.10.203            free (2)
+  192.168.10.204                           used by a host outside the cluster
+  192.168.10.205                           free (1)
 fd00::-fd00::3: 1 used, 3 free in 2 runs, the largest of 2
   fd00::                                   free (1)
   fd00::1                                  demo/c
   fd00::2-fd00::3                          free (2)
 ";
         assert_eq!(page(Some("192.168.10.202"), 10), second);
+        let last = second.lines().skip(4).collect::<Vec<_>>();
+        assert_eq!(page(Some("fd00::"), 10).lines().collect::<Vec<_>>(), last);
     }
 
     #[test]
     fn what_one_more_would_have() {
-        let asks = |it: ServiceBuilder| answer(&config(), services(), it.lb());
+        let asks = |it: ServiceBuilder| answer(observed(), it.lb());
         assert_eq!(asks(service("demo", "new")), "demo/new would have 192.168.10.200 from pool default\n");
         assert_eq!(
             asks(service("demo", "new").load_balancer_ip("192.168.10.201")),
             "demo/new would have no address\nSharingMismatch: can't change sharing key for \"demo/new\", address also in \
              use by demo/a,demo/b\n"
+        );
+        assert_eq!(
+            asks(service("demo", "new").load_balancer_ip("192.168.10.204")),
+            "demo/new would have no address\nAddressConflict: a host outside the cluster uses \"192.168.10.204\": remove \
+             it there, or ask for another address\n"
         );
     }
 }

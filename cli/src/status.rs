@@ -107,6 +107,7 @@ impl<'a> Status<'a> {
 
 #[cfg(test)]
 mod tests {
+    use ferrolb_core::allocator::by_key;
     use ferrolb_core::config::compile;
     use ferrolb_core::resources::Resources;
     use ferrolb_core::testing::{l2_advertisement, node, pool, service};
@@ -127,7 +128,7 @@ mod tests {
             speakers: [("a".to_owned(), true)].into(),
             controller_ready: true,
             layer2: [(announced.key.clone(), ["a".to_owned()].into())].into(),
-            services: [announced, idle].into_iter().map(|it| (it.key.clone(), it)).collect(),
+            services: by_key([announced, idle]),
             ..Cluster::default()
         };
         let status = Status::of(&cluster);

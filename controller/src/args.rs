@@ -109,6 +109,10 @@ mod tests {
             "--tls-min-version=VersionTLS13",
             "--tls-cipher-suites=",
             "--metrics-cert-dir=/etc/metrics",
+            "--pprof-bind-address=",
+            "--cert-dir=",
+            "--webhook-secret=",
+            "--kubeconfig=",
         ])
         .unwrap();
         assert_eq!(args.lb_class, "example.org/lb");

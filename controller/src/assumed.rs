@@ -7,6 +7,7 @@
 //! that the store is behind: perhaps by that very write, so it counts until the store has moved on. Pure.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ferrolb_core::allocator::{Held, StatusWrite};
 use ferrolb_core::service::ServiceKey;
@@ -15,7 +16,7 @@ use ferrolb_core::service::ServiceKey;
 #[derive(Debug, Default)]
 pub(crate) struct Assumed {
     held: Held,
-    under_way: BTreeMap<ServiceKey, Write>,
+    under_way: BTreeMap<Arc<ServiceKey>, Write>,
 }
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ enum State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Identity of the object.
-    pub(crate) uid: String,
+    pub(crate) uid: Arc<str>,
     /// Its resource version.
     pub(crate) version: u128,
 }
@@ -65,13 +66,13 @@ impl Assumed {
     }
 
     /// A write goes out, decided on this version of the Service.
-    pub(crate) fn sending(&mut self, service: &ServiceKey, write: &StatusWrite, base: u128) {
-        self.held.record(service.clone(), write.clone());
+    pub(crate) fn sending(&mut self, service: &Arc<ServiceKey>, write: &StatusWrite, base: u128) {
+        self.held.record(Arc::clone(service), write.clone());
         let before = self.under_way.get(service);
         let doubted =
             before.is_some_and(|entry| entry.state == State::InDoubt && entry.write.uid == write.uid);
         let entry = Write { write: write.clone(), base, state: State::InDoubt, doubted };
-        self.under_way.insert(service.clone(), entry);
+        self.under_way.insert(Arc::clone(service), entry);
     }
 
     /// The API server did it and gave the object this version.
@@ -103,7 +104,7 @@ impl Assumed {
 
     /// Forgets what the store has caught up with.
     pub(crate) fn catch_up(&mut self, store: impl Fn(&ServiceKey) -> Option<Seen>) {
-        let over: Vec<ServiceKey> = self
+        let over: Vec<Arc<ServiceKey>> = self
             .under_way
             .iter()
             .filter(|(service, entry)| match store(service) {
@@ -116,7 +117,7 @@ impl Assumed {
                     State::Conflicted => seen.version > entry.base,
                 },
             })
-            .map(|(service, _)| service.clone())
+            .map(|(service, _)| Arc::clone(service))
             .collect();
         for service in over {
             self.forget(&service);
@@ -129,7 +130,7 @@ impl Assumed {
     }
 
     /// Writes to repeat, because nobody knows whether they happened.
-    pub(crate) fn in_doubt(&self) -> impl Iterator<Item = (&ServiceKey, &StatusWrite)> {
+    pub(crate) fn in_doubt(&self) -> impl Iterator<Item = (&Arc<ServiceKey>, &StatusWrite)> {
         self.under_way
             .iter()
             .filter(|(_, entry)| entry.state == State::InDoubt)
@@ -141,8 +142,8 @@ impl Assumed {
 mod tests {
     use super::*;
 
-    fn key() -> ServiceKey {
-        ServiceKey { namespace: "demo".into(), name: "hello".into() }
+    fn key() -> Arc<ServiceKey> {
+        Arc::new(ServiceKey { namespace: "demo".into(), name: "hello".into() })
     }
 
     fn send(assumed: &mut Assumed) {

@@ -14,6 +14,9 @@ use kube::{Api, Client, ResourceExt};
 
 use crate::assumed::{Seen, version};
 
+/// Services of one answer. The pages of a list are of one moment, and no more than a page is in memory at a time.
+const PAGE: u32 = 500;
+
 /// The Services as they were when the Lease was held already.
 #[derive(Debug, Default)]
 pub(crate) struct Barrier {
@@ -24,14 +27,23 @@ impl Barrier {
     /// Lists.
     pub(crate) async fn read(client: Client) -> Result<Self, WriteError> {
         let api: Api<Service> = Api::all(client);
-        let list = write::bounded(api.list_metadata(&ListParams::default())).await?;
-        let listed = list.items.iter().map(|service| {
-            let key =
-                ServiceKey { namespace: service.namespace().unwrap_or_default(), name: service.name_any() };
-            let version = version(service.resource_version().as_deref());
-            (key, Seen { uid: service.uid().unwrap_or_default(), version })
-        });
-        Ok(Self { listed: listed.collect() })
+        let mut listed = BTreeMap::new();
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let list = write::bounded(api.list_metadata(&page)).await?;
+            listed.extend(list.items.iter().map(|service| {
+                let key = ServiceKey {
+                    namespace: service.namespace().unwrap_or_default(),
+                    name: service.name_any(),
+                };
+                let version = version(service.resource_version().as_deref());
+                (key, Seen { uid: service.uid().unwrap_or_default().into(), version })
+            }));
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(Self { listed }),
+            }
+        }
     }
 
     /// Whether the store shows everything that was listed. What it does not show at all may have been

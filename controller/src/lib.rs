@@ -13,12 +13,14 @@ mod assumed;
 mod barrier;
 mod metrics;
 mod pool_status;
+mod postponed;
 mod publish;
 mod reconcile;
 mod reporter;
 mod rivals;
 mod run;
 mod states;
+mod stored;
 #[cfg(test)]
 mod testing;
 mod view;

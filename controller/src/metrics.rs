@@ -15,6 +15,7 @@ pub(crate) struct Metrics {
     services: IntGaugeVec,
     pools: BTreeSet<String>,
     refused: IntGaugeVec,
+    reasons: BTreeSet<&'static str>,
     /// From a change to the status that follows from it.
     pub(crate) latency: Histogram,
     /// Decisions made.
@@ -60,6 +61,7 @@ impl Metrics {
         registry.register(Box::new(latency.clone()))?;
         Ok(Self {
             refused,
+            reasons: BTreeSet::new(),
             latency,
             total: [
                 by_pool("addresses_total", "Number of usable IP addresses, per pool")?,
@@ -102,19 +104,20 @@ impl Metrics {
     /// Shows how full the pools are and who was refused; what is gone is shown no more.
     pub(crate) fn show_allocation(&mut self, allocation: &Allocation) {
         let mut services: BTreeMap<&str, i64> = BTreeMap::new();
-        let mut refused: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut refused: BTreeMap<&'static str, i64> = BTreeMap::new();
         for outcome in allocation.outcomes.values() {
-            for pool in outcome.assignment.iter().flat_map(|it| &it.pools) {
+            for pool in outcome.assignment.iter().flat_map(|it| it.pools.iter()) {
                 *services.entry(pool).or_default() += 1;
             }
             if let Some(refusal) = &outcome.refusal {
                 *refused.entry(refusal.reason()).or_default() += 1;
             }
         }
-        self.refused.reset();
-        for (reason, count) in refused {
-            self.refused.with_label_values(&[reason]).set(count);
+        self.forget_reasons(|reason| refused.contains_key(reason));
+        for (reason, count) in &refused {
+            self.refused.with_label_values(&[reason]).set(*count);
         }
+        self.reasons = refused.into_keys().collect();
         self.forget(|pool| allocation.counters.contains_key(pool));
         for (pool, count) in &allocation.counters {
             let totals = [count.capacity(), count.v4.capacity, count.v6.capacity];
@@ -129,8 +132,17 @@ impl Metrics {
 
     /// Another process counts now; two that show the same would be added up.
     pub(crate) fn forget_pools(&mut self) {
-        self.refused.reset();
+        self.forget_reasons(|_| false);
         self.forget(|_| false);
+    }
+
+    /// One by one: a scrape in between sees what stays.
+    fn forget_reasons(&mut self, is_there: impl Fn(&str) -> bool) {
+        for gone in self.reasons.iter().filter(|reason| !is_there(reason)) {
+            // A series that was never shown is gone as well.
+            let _ = self.refused.remove_label_values(&[gone]);
+        }
+        self.reasons.retain(|reason| is_there(reason));
     }
 
     fn forget(&mut self, is_there: impl Fn(&str) -> bool) {
@@ -147,7 +159,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrolb_core::allocator::{Held, LoadBalancers, allocate};
+    use ferrolb_core::allocator::{Held, allocate, by_key};
     use ferrolb_core::config::compile;
     use ferrolb_core::resources::Resources;
     use ferrolb_core::testing::{pool, service};
@@ -160,10 +172,7 @@ mod tests {
     fn pools_and_refusals_come_and_go() {
         let registry = Registry::new();
         let mut metrics = Metrics::register(&registry).unwrap();
-        let services: LoadBalancers = ["a", "b", "c"]
-            .map(|name| service("ns", name).lb())
-            .map(|service| (service.key.clone(), service))
-            .into();
+        let services = by_key(["a", "b", "c"].map(|name| service("ns", name).lb()));
         let compiled = compile(&Resources::default().with_pools([pool("default", &["1.2.3.4/31"])]));
         metrics.show_configuration(&compiled);
         metrics.show_allocation(&allocate(&compiled.config, &services, &Held::default()));
@@ -178,6 +187,12 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
+        // A reason that nobody has any more is gone, one of somebody else is there.
+        let asking = by_key([service("ns", "a").load_balancer_ip("9.9.9.9").lb()]);
+        metrics.show_allocation(&allocate(&compiled.config, &asking, &Held::default()));
+        let text = shown(&registry);
+        assert!(!text.contains("Exhausted"), "{text}");
+        assert!(text.contains(r#"ferrolb_controller_refused_services{reason="NotInPool"} 1"#), "{text}");
         // One that stands by shows the configuration, not the pools.
         metrics.forget_pools();
         let text = shown(&registry);

@@ -1,6 +1,7 @@
 //! The writes that follow from a pass: Services, pools, the ConfigurationState.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool};
@@ -25,6 +26,7 @@ use crate::pool_status::Due;
 use crate::reconcile::{Controller, Lead, RETRY, sooner};
 use crate::reporter::Reporter;
 use crate::states::{is_ours, stale};
+use crate::stored::Stored;
 use crate::view::View;
 use crate::writer::{self, Answer};
 
@@ -42,45 +44,51 @@ impl Controller {
         allocation: &Allocation,
         lease: &LeaseHeld,
     ) -> Option<Duration> {
-        let mut writes: BTreeMap<ServiceKey, StatusWrite> =
-            lead.assumed.in_doubt().map(|(key, write)| (key.clone(), write.clone())).collect();
+        // What is decided now counts more than what is in doubt from before.
+        let decided = |key: &Arc<ServiceKey>| allocation.outcomes.get(key).and_then(|it| it.write.as_ref());
+        let in_doubt = lead.assumed.in_doubt().filter(|(key, _)| decided(key).is_none());
+        let in_doubt: BTreeMap<Arc<ServiceKey>, StatusWrite> =
+            in_doubt.map(|(key, write)| (Arc::clone(key), write.clone())).collect();
+        let mut writes: Vec<(&Arc<ServiceKey>, &StatusWrite)> = in_doubt.iter().collect();
         for (key, outcome) in &allocation.outcomes {
             match &outcome.write {
-                Some(write) => drop(writes.insert(key.clone(), write.clone())),
+                Some(write) => writes.push((key, write)),
                 // What is written already is told at once, the rest with its write.
                 None => tell(&mut self.reporter, view, allocation, key),
             }
         }
-        let more = writes.len() > BATCH;
-        let mut next = more.then_some(Duration::ZERO);
-        self.reporter.set_busy(!writes.is_empty());
-        let batch: Vec<_> = writes
-            .iter()
-            .filter_map(|(key, write)| {
-                Some((view.services.get(key)?, view.handled.get(key)?, view.seen(key)?.version, write))
-            })
-            .take(BATCH)
-            .collect();
+        lead.postponed.retain(|key| lead.waiting.contains_key(key) || in_doubt.contains_key(key));
+        let now = Instant::now();
+        // Of what is in doubt, some may be somebody else's by now.
+        let writes = writes.into_iter().filter(|(key, _)| view.handled.contains_key(*key));
+        let stored = writes.filter_map(|(key, write)| Some((key, view.services.get(key)?, write)));
+        let is_due = |key: &ServiceKey, it: &Stored| lead.postponed.is_due(key, it.seen().version, now);
+        let mut batch: Vec<_> = stored.filter(|(key, service, _)| is_due(key, service)).collect();
+        let more = batch.len() > BATCH;
+        batch.truncate(BATCH);
+        self.reporter.set_busy(!batch.is_empty());
+        let mut next = None;
         let (client, limits, shutdown) = (&self.client, self.limits, &self.shutdown);
         let assumed = &mut lead.assumed;
-        for (_, decided, version, write) in &batch {
-            assumed.sending(&decided.key, write, *version);
+        for (key, service, write) in &batch {
+            assumed.sending(key, write, service.seen().version);
         }
         let mut requests = Vec::new();
-        for (service, decided, _, write) in batch {
+        for (key, service, write) in batch {
             requests.push(async move {
                 let answer = match shutdown.begun() {
                     true => Answer::NotSent,
-                    false => writer::write(client.clone(), lease, limits, service, decided, write).await,
+                    false => writer::write(client.clone(), lease, limits, service, write).await,
                 };
-                (&decided.key, answer)
+                (key, service.seen().version, answer)
             });
         }
         let mut answers = stream::iter(requests).buffer_unordered(CONCURRENT_WRITES);
-        while let Some((key, answer)) = answers.next().await {
+        while let Some((key, of_version, answer)) = answers.next().await {
             match answer {
-                Answer::Done(written) => {
-                    assumed.answered(key, version(written.resource_version().as_deref()));
+                Answer::Done(resource_version) => {
+                    lead.postponed.over(key);
+                    assumed.answered(key, version(resource_version.as_deref()));
                     if let Some(since) = lead.waiting.remove(key) {
                         self.metrics.latency.observe(since.elapsed().as_secs_f64());
                     }
@@ -90,7 +98,7 @@ impl Controller {
                 // The store will show what came in between, or that the Service is gone.
                 Answer::Failed(error) if error.is_conflict() => {
                     assumed.conflicted(key);
-                    next = sooner(next, Some(RETRY));
+                    lead.postponed.failed(key, of_version, Instant::now());
                 }
                 Answer::Failed(error) if error.is_not_found() => assumed.forget(key),
                 Answer::Failed(error) => {
@@ -101,7 +109,7 @@ impl Controller {
                     if error.code().is_some_and(|code| code < 500) {
                         assumed.not_done(key);
                     }
-                    next = sooner(next, Some(RETRY));
+                    lead.postponed.failed(key, of_version, Instant::now());
                 }
                 Answer::NotSent => {
                     assumed.not_done(key);
@@ -110,7 +118,8 @@ impl Controller {
             }
         }
         self.reporter.set_busy(more);
-        next
+        let again = if more { Some(Duration::ZERO) } else { lead.postponed.next(Instant::now()) };
+        sooner(next, again)
     }
 
     pub(crate) async fn write_pools(&mut self, lead: &mut Lead, allocation: &Allocation) -> Option<Duration> {
@@ -234,7 +243,7 @@ impl Controller {
     }
 }
 
-fn tell(reporter: &mut Reporter, view: &View, allocation: &Allocation, key: &ServiceKey) {
+fn tell(reporter: &mut Reporter, view: &View, allocation: &Allocation, key: &Arc<ServiceKey>) {
     if let (Some(service), Some(outcome)) = (view.services.get(key), allocation.outcomes.get(key)) {
         reporter.tell(key, service, &outcome.events);
     }

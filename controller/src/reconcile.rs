@@ -30,9 +30,11 @@ use crate::assumed::{Assumed, Seen};
 use crate::barrier::Barrier;
 use crate::metrics::Metrics;
 use crate::pool_status::Written;
+use crate::postponed::Postponed;
 use crate::reporter::Reporter;
 use crate::rivals::{Rivals, last_writer};
 use crate::states::conflicts;
+use crate::stored::Stored;
 use crate::view::View;
 use crate::writer::Limits;
 
@@ -43,7 +45,7 @@ const NAMED_RIVALS: usize = 16;
 
 /// What the controller watches.
 pub(crate) struct Stores {
-    pub(crate) services: Store<Service>,
+    pub(crate) services: Store<Stored>,
     pub(crate) pools: Store<IPAddressPool>,
     pub(crate) reservations: Store<AddressReservation>,
     pub(crate) l2_advertisements: Store<L2Advertisement>,
@@ -85,8 +87,9 @@ pub(crate) struct Lead {
     pub(crate) assumed: Assumed,
     rivals: Rivals,
     pub(crate) pools: Written,
+    pub(crate) postponed: Postponed,
     /// Services that are to be written, and since when.
-    pub(crate) waiting: BTreeMap<ServiceKey, Instant>,
+    pub(crate) waiting: BTreeMap<Arc<ServiceKey>, Instant>,
 }
 
 #[derive(Default)]
@@ -169,7 +172,7 @@ impl Controller {
             assumed.is_under_way(key) || allocation.outcomes.get(key).is_some_and(|it| it.write.is_some())
         });
         for (key, _) in allocation.outcomes.iter().filter(|(_, outcome)| outcome.write.is_some()) {
-            lead.waiting.entry(key.clone()).or_insert(arrived);
+            lead.waiting.entry(Arc::clone(key)).or_insert(arrived);
         }
 
         let mut next = self.write_services(lead, view, &allocation, lease).await;

@@ -1,18 +1,20 @@
 //! Events on Services: each once while its cause lasts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ferrolb_api::well_known::reporter;
 use ferrolb_core::allocator::Event;
 use ferrolb_core::service::ServiceKey;
-use ferrolb_runtime::event::{self, EventQueue, EventType};
+use ferrolb_runtime::event::{EventQueue, EventType};
 use ferrolb_runtime::log::list;
-use k8s_openapi::api::core::v1::Service;
 use kube::Client;
+
+use crate::stored::Stored;
 
 /// Tells owners of Services what was decided.
 pub(crate) struct Reporter {
-    told: BTreeMap<ServiceKey, Vec<Event>>,
+    told: BTreeMap<Arc<ServiceKey>, Vec<Event>>,
     queue: EventQueue,
 }
 
@@ -24,17 +26,17 @@ impl Reporter {
     }
 
     /// Tells what was not told in the last pass.
-    pub(crate) fn tell(&mut self, key: &ServiceKey, service: &Service, events: &[Event]) {
+    pub(crate) fn tell(&mut self, key: &Arc<ServiceKey>, service: &Stored, events: &[Event]) {
         let told = self.told.get(key).map(Vec::as_slice).unwrap_or_default();
         for event in events.iter().filter(|event| !told.contains(event)) {
             log_event(key, event);
             let type_ = if event.is_warning() { EventType::Warning } else { EventType::Normal };
-            self.queue.send(event::reference(service), type_, event.reason(), event.to_string());
+            self.queue.send(service.reference(), type_, event.reason(), event.to_string());
         }
         if events.is_empty() {
             self.told.remove(key);
         } else {
-            self.told.insert(key.clone(), events.to_vec());
+            self.told.insert(Arc::clone(key), events.to_vec());
         }
     }
 
@@ -54,7 +56,7 @@ fn log_event(service: &ServiceKey, event: &Event) {
         Event::Assigned(addresses) => tracing::info!(
             event = "ipAllocated",
             %service,
-            ip = list(addresses),
+            ip = list(addresses.iter()),
             "IP address assigned by controller"
         ),
         Event::AssignedAdditional(address) => {

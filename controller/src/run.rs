@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ferrolb_api::well_known::object;
-use ferrolb_core::{node, service};
+use ferrolb_core::node;
 use ferrolb_runtime::Process;
 use ferrolb_runtime::lease::{Lease, Timing};
 use ferrolb_runtime::shutdown::Shutdown;
@@ -17,6 +17,7 @@ use crate::arrivals::Arrivals;
 use crate::metrics::Metrics;
 use crate::reconcile::{Controller, Stores};
 use crate::reporter::Reporter;
+use crate::stored::Stored;
 use crate::writer::Limits;
 
 /// How long things may take.
@@ -48,7 +49,7 @@ async fn run_with(args: Args, process: Process, times: Times) -> anyhow::Result<
     let Process { client, namespace, readiness, shutdown, .. } = process.clone();
     let watches = process.watches();
     let stores = Stores {
-        services: watches.add_pruned(Api::all(client.clone()), watcher::Config::default(), service::prune),
+        services: watches.add_read(Api::all(client.clone()), Stored::read),
         pools: watches.add(Api::namespaced(client.clone(), &namespace)),
         reservations: watches.add(Api::namespaced(client.clone(), &namespace)),
         l2_advertisements: watches.add(Api::namespaced(client.clone(), &namespace)),

@@ -4,33 +4,31 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ferrolb_core::allocator::LoadBalancers;
-use ferrolb_core::service::{LoadBalancer, ServiceKey};
-use k8s_openapi::api::core::v1::Service;
-use kube::ResourceExt;
+use ferrolb_core::service::ServiceKey;
 
-use crate::assumed::{Seen, version};
+use crate::assumed::Seen;
+use crate::stored::Stored;
 
 /// What a pass looks at.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     /// All Services.
-    pub(crate) services: BTreeMap<ServiceKey, Arc<Service>>,
+    pub(crate) services: BTreeMap<Arc<ServiceKey>, Arc<Stored>>,
     /// Those that this process handles, as decisions see them.
     pub(crate) handled: LoadBalancers,
 }
 
 impl View {
     /// Takes over what the store holds now.
-    pub(crate) fn refresh(&mut self, stored: Vec<Arc<Service>>, class: Option<&str>) {
+    pub(crate) fn refresh(&mut self, stored: Vec<Arc<Stored>>, class: Option<&str>) {
         let mut services = BTreeMap::new();
         for service in stored {
-            let key =
-                ServiceKey { namespace: service.namespace().unwrap_or_default(), name: service.name_any() };
-            let same = |before: &Arc<Service>| Arc::ptr_eq(before, &service);
-            if !self.services.get(&key).is_some_and(same) {
-                let read = LoadBalancer::new(&service, []);
-                if read.is_handled_by(class) {
-                    self.handled.insert(key.clone(), read);
+            let lb = &service.lb;
+            let before = self.services.get_key_value(&lb.key);
+            let key = before.map_or_else(|| Arc::new(lb.key.clone()), |(key, _)| Arc::clone(key));
+            if !before.is_some_and(|(_, before)| Arc::ptr_eq(before, &service)) {
+                if lb.is_handled_by(class) {
+                    self.handled.insert(Arc::clone(&key), Arc::clone(lb));
                 } else {
                     self.handled.remove(&key);
                 }
@@ -43,9 +41,7 @@ impl View {
 
     /// What the store shows of a Service.
     pub(crate) fn seen(&self, key: &ServiceKey) -> Option<Seen> {
-        let service = self.services.get(key)?;
-        let version = version(service.resource_version().as_deref());
-        Some(Seen { uid: service.uid().unwrap_or_default(), version })
+        self.services.get(key).map(|service| service.seen())
     }
 }
 
@@ -59,10 +55,10 @@ mod tests {
         let object = |it: ServiceBuilder, class: Option<&str>| {
             let mut object = it.build();
             object.spec.as_mut().unwrap().load_balancer_class = class.map(ToOwned::to_owned);
-            Arc::new(object)
+            Arc::new(Stored::read(object))
         };
         let mut view = View::default();
-        let mut names = |stored: &[&Arc<Service>]| {
+        let mut names = |stored: &[&Arc<Stored>]| {
             view.refresh(stored.iter().map(|it| Arc::clone(it)).collect(), None);
             let ports = view.handled.values().map(|it| it.ports.len());
             let handled: Vec<String> =

@@ -2,18 +2,21 @@
 //! and our annotations along. The uid keeps it off a Service that was recreated, the resource version off
 //! one that somebody changed meanwhile, and the Lease off what another leader may be deciding.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ferrolb_api::well_known::{annotation, field_manager, service_condition};
 use ferrolb_core::allocator::{Assignment, StatusWrite};
-use ferrolb_core::service::{Grant, LoadBalancer};
+use ferrolb_core::service::Grant;
 use ferrolb_runtime::lease::Held as LeaseHeld;
 use ferrolb_runtime::write::{self, WriteError};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use serde_json::{Value, json};
+
+use crate::stored::Stored;
 
 /// How long writes may take.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +37,8 @@ impl Default for Limits {
 /// What became of a write.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// It was done, and this is the Service now.
-    Done(Box<Service>),
+    /// It was done, and this is the resource version of the Service now.
+    Done(Option<String>),
     /// It failed.
     Failed(WriteError),
     /// It was not sent: somebody else may be the leader before it is over.
@@ -47,34 +50,29 @@ pub(crate) async fn write(
     client: Client,
     lease: &LeaseHeld,
     limits: Limits,
-    service: &Service,
-    decided: &LoadBalancer,
+    service: &Stored,
     wanted: &StatusWrite,
 ) -> Answer {
-    let api: Api<Service> = Api::namespaced(client, &decided.key.namespace);
+    let key = &service.lb.key;
+    let api: Api<Service> = Api::namespaced(client.clone(), &key.namespace);
     // The check is the last thing before the request.
     let Some(term) = lease.covers(limits.write + limits.margin) else { return Answer::NotSent };
-    let patch = patch(service, decided, wanted, term, Timestamp::now());
-    let name = &decided.key.name;
-    match write::strategic_status(&api, field_manager::CONTROLLER, name, &patch, limits.write).await {
-        Ok(written) => Answer::Done(Box::new(written)),
+    let patch = patch(service, wanted, term, Timestamp::now());
+    let manager = field_manager::CONTROLLER;
+    match write::strategic_status(&api, manager, &key.name, &patch, limits.write).await {
+        Ok(written) => Answer::Done(written.metadata.resource_version),
         Err(error) => Answer::Failed(error),
     }
 }
 
-fn patch(
-    service: &Service,
-    decided: &LoadBalancer,
-    wanted: &StatusWrite,
-    term: i32,
-    now: Timestamp,
-) -> Value {
+fn patch(service: &Stored, wanted: &StatusWrite, term: i32, now: Timestamp) -> Value {
     let assignment = wanted.assignment.as_ref();
     let mut annotations = json!({ annotation::ALLOCATED_FROM_POOL: assignment.map(Assignment::record) });
     match assignment {
         None => annotations[annotation::ALLOCATION] = Value::Null,
-        Some(assignment) if wanted.gives(decided) => {
-            let grant = Grant { term, uid: wanted.uid.clone(), addresses: assignment.addresses.clone() };
+        Some(assignment) if wanted.gives(&service.lb) => {
+            let addresses = assignment.addresses.to_vec();
+            let grant = Grant { term, uid: Arc::clone(&wanted.uid), addresses };
             annotations[annotation::ALLOCATION] = json!(grant.to_string());
         }
         Some(_) => {}
@@ -84,13 +82,13 @@ fn patch(
         assignment.addresses.iter().map(entry).collect::<Vec<_>>()
     });
     let mut status = json!({"loadBalancer": {"ingress": ingress}});
-    if let Some(condition) = condition(service, decided, wanted, now) {
+    if let Some(condition) = condition(service, wanted, now) {
         status["conditions"] = json!([condition]);
     }
     json!({
         "metadata": {
-            "uid": wanted.uid,
-            "resourceVersion": service.resource_version(),
+            "uid": &*wanted.uid,
+            "resourceVersion": service.resource_version,
             "annotations": annotations,
         },
         "status": status,
@@ -98,22 +96,14 @@ fn patch(
 }
 
 /// The element of `status.conditions` to patch, if any.
-fn condition(
-    service: &Service,
-    decided: &LoadBalancer,
-    wanted: &StatusWrite,
-    now: Timestamp,
-) -> Option<Value> {
+fn condition(service: &Stored, wanted: &StatusWrite, now: Timestamp) -> Option<Value> {
     let type_ = service_condition::ADDRESS_ASSIGNED;
+    let shown = service.lb.condition.as_ref();
     let Some(wanted) = &wanted.condition else {
-        return decided.condition.as_ref().map(|_| json!({"$patch": "delete", "type": type_}));
+        return shown.map(|_| json!({"$patch": "delete", "type": type_}));
     };
     // The time is that of the last change of the status, not of the words.
-    let conditions = service.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let before = conditions
-        .filter(|it| it.type_ == type_ && (it.status == "True") == wanted.status)
-        .map(|it| it.last_transition_time.clone())
-        .next();
+    let before = shown.filter(|it| it.status == wanted.status).and(service.condition_since.clone());
     Some(json!({
         "type": type_,
         "status": if wanted.status { "True" } else { "False" },
@@ -130,18 +120,18 @@ mod tests {
     use ferrolb_core::testing::{ServiceBuilder, service};
 
     fn assigned(condition: Option<AddressAssigned>) -> StatusWrite {
-        let addresses = vec!["192.168.10.200".parse().unwrap()];
+        let addresses = ["192.168.10.200".parse().unwrap()].into();
         StatusWrite {
             uid: "u".into(),
-            assignment: Some(Assignment { addresses, pools: vec!["default".into()] }),
+            assignment: Some(Assignment { addresses, pools: ["default".into()].into() }),
             condition,
         }
     }
 
     fn patched(service: ServiceBuilder, wanted: &StatusWrite) -> Value {
-        let mut object = service.clone().build();
+        let mut object = service.build();
         object.metadata.resource_version = Some("7".into());
-        patch(&object, &service.lb(), wanted, 3, Timestamp::UNIX_EPOCH)
+        patch(&Stored::read(object), wanted, 3, Timestamp::UNIX_EPOCH)
     }
 
     fn condition_of(status: bool) -> AddressAssigned {
@@ -199,7 +189,7 @@ mod tests {
         let mut object = told().build();
         let time = Time(Timestamp::from_second(5).unwrap());
         object.status.as_mut().unwrap().conditions.as_mut().unwrap()[0].last_transition_time = time;
-        let again = patch(&object, &told().lb(), &refused, 3, Timestamp::from_second(9).unwrap());
+        let again = patch(&Stored::read(object), &refused, 3, Timestamp::from_second(9).unwrap());
         assert_eq!(again["status"]["conditions"], expected("False", "1970-01-01T00:00:05Z"));
     }
 }

@@ -8,10 +8,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use ferrolb_core::allocator::{Held, LoadBalancers, allocate};
+use ferrolb_core::allocator::{Held, LoadBalancers, allocate, by_key};
 use ferrolb_core::config::{Config, compile};
 use ferrolb_core::resources::Resources;
-use ferrolb_core::service::LoadBalancer;
 use ferrolb_core::testing::{ServiceBuilder, pool, service};
 
 const FIRST: u32 = 10 << 24;
@@ -31,10 +30,6 @@ fn mixed(number: u32) -> ServiceBuilder {
             .ports(&[("TCP", 80 + i32::try_from(number % 7).unwrap_or(0))]),
         _ => it,
     }
-}
-
-fn by_key(services: impl IntoIterator<Item = LoadBalancer>) -> LoadBalancers {
-    services.into_iter().map(|service| (service.key.clone(), service)).collect()
 }
 
 /// The Services as they are after they were all given an address.

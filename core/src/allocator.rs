@@ -27,6 +27,7 @@ pub mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 pub use self::counters::PoolCounters;
 pub use self::event::Event;
@@ -34,26 +35,31 @@ use self::holder::{Rank, age};
 pub use self::refusal::Refusal;
 use self::settle::{Draft, Holding, Next, Pass};
 use crate::config::{Config, RECORD_SEPARATOR};
-use crate::service::{AddressAssigned, LoadBalancer, Port, ServiceKey, SharingKey};
+use crate::service::{AddressAssigned, LoadBalancer, Ports, ServiceKey, SharingKey};
 
-/// Services by key.
-pub type LoadBalancers = BTreeMap<ServiceKey, LoadBalancer>;
+/// Services by key. There may be very many: whoever remembers one shares it.
+pub type LoadBalancers = BTreeMap<Arc<ServiceKey>, Arc<LoadBalancer>>;
+
+/// Services in that form.
+pub fn by_key(services: impl IntoIterator<Item = LoadBalancer>) -> LoadBalancers {
+    services.into_iter().map(|service| (Arc::new(service.key.clone()), Arc::new(service))).collect()
+}
 
 /// What a Service has been given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The addresses, in the order of the status.
-    pub addresses: Vec<IpAddr>,
+    pub addresses: Arc<[IpAddr]>,
     /// The pool they are from; two, in the order of the addresses, where no pool had an address of each
     /// family.
-    pub pools: Vec<String>,
+    pub pools: Arc<[String]>,
 }
 
 impl Assignment {
-    fn new<'a>(addresses: Vec<IpAddr>, pools: impl IntoIterator<Item = &'a str>) -> Self {
+    fn new<'a>(addresses: impl Into<Arc<[IpAddr]>>, pools: impl IntoIterator<Item = &'a str>) -> Self {
         let mut pools: Vec<String> = pools.into_iter().map(ToOwned::to_owned).collect();
         pools.dedup();
-        Self { addresses, pools }
+        Self { addresses: addresses.into(), pools: pools.into() }
     }
 
     /// The pools as they are recorded on the Service.
@@ -67,7 +73,7 @@ impl Assignment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWrite {
     /// Identity of the Service that is meant.
-    pub uid: String,
+    pub uid: Arc<str>,
     /// What it is to hold.
     pub assignment: Option<Assignment>,
     /// What its condition is to say.
@@ -84,8 +90,8 @@ impl StatusWrite {
 /// What Services hold, beyond what their statuses say.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    written: BTreeMap<ServiceKey, StatusWrite>,
-    claims: BTreeMap<ServiceKey, Claim>,
+    written: BTreeMap<Arc<ServiceKey>, StatusWrite>,
+    claims: BTreeMap<Arc<ServiceKey>, Claim>,
     rivals: BTreeMap<ServiceKey, Rival>,
     conflicts: BTreeSet<IpAddr>,
 }
@@ -102,17 +108,17 @@ pub struct Rival {
 /// What an accepted assignment rested on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Claim {
-    uid: String,
-    addresses: Vec<IpAddr>,
+    uid: Arc<str>,
+    addresses: Arc<[IpAddr]>,
     sharing: SharingKey,
-    ports: BTreeSet<Port>,
+    ports: Ports,
 }
 
 impl Claim {
-    fn of(service: &LoadBalancer, addresses: &[IpAddr]) -> Self {
+    fn of(service: &LoadBalancer, addresses: &Arc<[IpAddr]>) -> Self {
         Self {
-            uid: service.uid.clone(),
-            addresses: addresses.to_vec(),
+            uid: Arc::clone(&service.uid),
+            addresses: Arc::clone(addresses),
             sharing: service.sharing.clone(),
             ports: service.ports.clone(),
         }
@@ -121,7 +127,7 @@ impl Claim {
     /// Whether the Service still has the same addresses for the same use.
     fn stands(&self, service: &LoadBalancer, addresses: &[IpAddr]) -> bool {
         self.uid == service.uid
-            && self.addresses == addresses
+            && *self.addresses == *addresses
             && self.sharing == service.sharing
             && self.ports == service.ports
     }
@@ -129,8 +135,8 @@ impl Claim {
 
 impl Held {
     /// A write went out (or may have): it counts as done until the Service is seen with it.
-    pub fn record(&mut self, service: ServiceKey, write: StatusWrite) {
-        self.written.insert(service, write);
+    pub fn record(&mut self, service: impl Into<Arc<ServiceKey>>, write: StatusWrite) {
+        self.written.insert(service.into(), write);
     }
 
     /// The Service was seen in a state after the write, or the write is known to have failed.
@@ -140,7 +146,7 @@ impl Held {
 
     /// Writes that count as done.
     pub fn recorded(&self) -> impl Iterator<Item = (&ServiceKey, &StatusWrite)> {
-        self.written.iter()
+        self.written.iter().map(|(service, write)| (&**service, write))
     }
 
     /// Remembers what the assignments of a pass rested on, so that the next one can tell who changed.
@@ -148,7 +154,7 @@ impl Held {
         self.claims.retain(|key, _| allocation.outcomes.contains_key(key));
         for (key, claim) in &allocation.changed_claims {
             match claim {
-                Some(claim) => drop(self.claims.insert(key.clone(), claim.clone())),
+                Some(claim) => drop(self.claims.insert(Arc::clone(key), claim.clone())),
                 None => drop(self.claims.remove(key)),
             }
         }
@@ -187,11 +193,11 @@ pub struct Outcome {
 #[derive(Clone, Debug, Default)]
 pub struct Allocation {
     /// For each Service.
-    pub outcomes: BTreeMap<ServiceKey, Outcome>,
+    pub outcomes: BTreeMap<Arc<ServiceKey>, Outcome>,
     /// For each pool in force.
     pub counters: BTreeMap<String, PoolCounters>,
     /// Claims that are others than before.
-    changed_claims: BTreeMap<ServiceKey, Option<Claim>>,
+    changed_claims: Vec<(Arc<ServiceKey>, Option<Claim>)>,
 }
 
 /// Decides for all Services. They are those that this process handles
@@ -201,7 +207,7 @@ pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Alloc
     let mut in_order: Vec<(bool, Rank, usize, &LoadBalancer)> = services
         .values()
         .enumerate()
-        .map(|(index, service)| (!is_unchanged(held, service), Rank::of(service), index, service))
+        .map(|(index, service)| (!is_unchanged(held, service), Rank::of(service), index, &**service))
         .collect();
     in_order.sort_by_key(|(changed, rank, _, _)| (*changed, *rank));
     let mut pass = Pass::new(config, held);
@@ -211,9 +217,8 @@ pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Alloc
             *draft = Some(pass.settle(service));
         }
     }
-    let mut drafts: Vec<Draft<'_>> = drafts.into_iter().flatten().collect();
     let mut open: Vec<&mut Draft<'_>> =
-        drafts.iter_mut().filter(|draft| draft.next != Next::Nothing).collect();
+        drafts.iter_mut().flatten().filter(|draft| draft.next != Next::Nothing).collect();
     open.sort_by_key(|draft| age(draft.service));
     for draft in &mut open {
         match draft.next {
@@ -226,22 +231,24 @@ pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Alloc
         pass.explain(draft);
     }
     let counters = counters::count(config, pass.index());
-    let mut changed_claims = BTreeMap::new();
+    drop(pass);
+    let mut changed_claims = Vec::new();
     let mut outcomes = Vec::with_capacity(drafts.len());
-    for draft in drafts {
+    for (key, draft) in services.keys().zip(drafts) {
+        let Some(draft) = draft else { continue };
         let service = draft.service;
         let outcome = draft.outcome(held);
-        let addresses = outcome.assignment.as_ref().map(|it| it.addresses.as_slice());
-        let before = held.claims.get(&service.key);
+        let addresses = outcome.assignment.as_ref().map(|it| &it.addresses);
+        let before = held.claims.get(key);
         match addresses {
             Some(addresses) if before.is_some_and(|claim| claim.stands(service, addresses)) => {}
             None if before.is_none() => {}
             addresses => {
                 let claim = addresses.map(|addresses| Claim::of(service, addresses));
-                changed_claims.insert(service.key.clone(), claim);
+                changed_claims.push((Arc::clone(key), claim));
             }
         }
-        outcomes.push((service.key.clone(), outcome));
+        outcomes.push((Arc::clone(key), outcome));
     }
     Allocation { outcomes: outcomes.into_iter().collect(), counters, changed_claims }
 }

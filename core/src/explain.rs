@@ -15,6 +15,7 @@ mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ferrolb_api::well_known::service_condition;
 use ferrolb_proto::ethernet::MacAddr;
@@ -136,7 +137,7 @@ impl<'a> Explainer<'a> {
             cluster,
             members,
             elections: BTreeMap::new(),
-            doubled: doubled(cluster.services.values()),
+            doubled: doubled(cluster.services.values().map(Arc::as_ref)),
             allocation: allocate(&cluster.compiled.config, &cluster.services, &Held::default()),
         };
         explainer.elections = cluster
@@ -144,7 +145,7 @@ impl<'a> Explainer<'a> {
             .keys()
             .map(|node| {
                 let input = explainer.input(node, &explainer.members);
-                (node.as_str(), elect(&input, cluster.services.values()))
+                (node.as_str(), elect(&input, cluster.services.values().map(Arc::as_ref)))
             })
             .collect();
         explainer

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
@@ -9,6 +10,47 @@ use crate::text::{self, Quoted, Style, quoted_list};
 
 /// Labels of an object.
 pub type Labels = BTreeMap<String, String>;
+
+/// Labels that selectors can be asked about.
+pub trait LabelSet {
+    /// The value of a label, if there is one of this key.
+    fn value(&self, key: &str) -> Option<&str>;
+}
+
+impl LabelSet for Labels {
+    fn value(&self, key: &str) -> Option<&str> {
+        self.get(key).map(String::as_str)
+    }
+}
+
+impl<L: LabelSet> LabelSet for &L {
+    fn value(&self, key: &str) -> Option<&str> {
+        L::value(self, key)
+    }
+}
+
+impl<L: LabelSet> LabelSet for Arc<L> {
+    fn value(&self, key: &str) -> Option<&str> {
+        L::value(self, key)
+    }
+}
+
+/// Labels that are only looked at: they take no more room than their text needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FixedLabels(Box<[(Box<str>, Box<str>)]>);
+
+impl From<&Labels> for FixedLabels {
+    fn from(labels: &Labels) -> Self {
+        Self(labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect())
+    }
+}
+
+impl LabelSet for FixedLabels {
+    fn value(&self, key: &str) -> Option<&str> {
+        let place = self.0.binary_search_by(|(it, _)| (**it).cmp(key)).ok()?;
+        self.0.get(place).map(|(_, value)| &**value)
+    }
+}
 
 /// A selector that is known to be well formed. All its requirements must hold; one without any
 /// matches everything.
@@ -51,9 +93,9 @@ impl Selector {
     }
 
     /// Whether an object with these labels is selected.
-    pub fn matches(&self, labels: &Labels) -> bool {
+    pub fn matches(&self, labels: &impl LabelSet) -> bool {
         self.requirements.iter().all(|requirement| {
-            let value = labels.get(&requirement.key);
+            let value = labels.value(&requirement.key);
             match &requirement.condition {
                 Condition::In(values) => value.is_some_and(|value| values.contains(value)),
                 Condition::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
@@ -103,7 +145,7 @@ impl Requirement {
 }
 
 /// Whether any selector of a list matches; selectors in a list are alternatives.
-pub fn any_matches(selectors: &[Selector], labels: &Labels) -> bool {
+pub fn any_matches(selectors: &[Selector], labels: &impl LabelSet) -> bool {
     selectors.iter().any(|selector| selector.matches(labels))
 }
 

@@ -7,13 +7,15 @@ pub mod addresses;
 mod annotations;
 mod condition;
 mod grant;
+mod ports;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ferrolb_api::well_known::annotation;
-use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -21,8 +23,9 @@ pub use self::addresses::{Families, FamilyError, Ingress, RequestError};
 pub use self::annotations::UnknownAnnotation;
 pub use self::condition::AddressAssigned;
 pub use self::grant::{Grant, NotGrant};
+pub use self::ports::{Port, Ports};
 use crate::config::ranges::Family;
-use crate::selector::Labels;
+use crate::selector::{FixedLabels, Labels};
 
 /// Namespace and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,21 +64,6 @@ pub enum TrafficPolicy {
     Local,
 }
 
-/// A port that a Service occupies on its addresses.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Port {
-    /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: String,
-    /// The number.
-    pub number: i32,
-}
-
-impl fmt::Display for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.protocol, self.number)
-    }
-}
-
 /// What must be equal for two Services to share an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SharingKey {
@@ -109,11 +97,11 @@ pub struct LoadBalancer {
     /// Namespace and name.
     pub key: ServiceKey,
     /// Identity of the object: a Service of the same name created later has another one.
-    pub uid: String,
+    pub uid: Arc<str>,
     /// When it was created.
     pub created: Option<Time>,
     /// Its labels.
-    pub labels: Labels,
+    pub labels: FixedLabels,
     /// Whether its type is LoadBalancer (now).
     pub is_load_balancer: bool,
     /// `spec.loadBalancerClass`
@@ -127,7 +115,7 @@ pub struct LoadBalancer {
     /// The first of its families, preferred where only one can be had.
     pub primary_family: Family,
     /// Ports it occupies.
-    pub ports: BTreeSet<Port>,
+    pub ports: Ports,
     /// What must be equal to share an address.
     pub sharing: SharingKey,
     /// Whether it carries the sharing annotation at all, with whatever value.
@@ -168,14 +156,14 @@ impl LoadBalancer {
         let none = BTreeMap::new();
         let annotations = metadata.annotations.as_ref().unwrap_or(&none);
         let sharing_annotation = annotations::current(annotations, annotation::ALLOW_SHARED_IP);
-        let uid = metadata.uid.clone().unwrap_or_default();
+        let uid: Arc<str> = metadata.uid.as_deref().unwrap_or_default().into();
         Self {
             key: ServiceKey {
                 namespace: metadata.namespace.clone().unwrap_or_default(),
                 name: metadata.name.clone().unwrap_or_default(),
             },
             created: metadata.creation_timestamp.clone(),
-            labels: metadata.labels.clone().unwrap_or_default(),
+            labels: metadata.labels.as_ref().map(FixedLabels::from).unwrap_or_default(),
             is_load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),
             class: spec.load_balancer_class.clone(),
             families: Families::of_texts(&cluster_ips),
@@ -189,15 +177,7 @@ impl LoadBalancer {
                 Some(family) if family == "IPv6" => Family::V6,
                 _ => Family::V4,
             },
-            ports: spec
-                .ports
-                .iter()
-                .flatten()
-                .map(|port| Port {
-                    protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
-                    number: port.port,
-                })
-                .collect(),
+            ports: spec.ports.iter().flatten().map(Port::new).collect(),
             sharing: SharingKey {
                 key: sharing_annotation.unwrap_or_default().to_owned(),
                 backend: backend(spec.selector.as_ref(), traffic_policy),
@@ -216,7 +196,8 @@ impl LoadBalancer {
             grant: annotations
                 .get(annotation::ALLOCATION)
                 .and_then(|grant| grant.parse().ok())
-                .filter(|grant: &Grant| grant.uid == uid),
+                .filter(|grant: &Grant| grant.uid == uid)
+                .map(|grant| Grant { uid: Arc::clone(&uid), ..grant }),
             condition: AddressAssigned::of(service.status.as_ref()),
             deprecated_annotations: annotations::deprecated(annotations),
             unknown_annotations: annotations::unknown(annotations),
@@ -236,33 +217,6 @@ impl LoadBalancer {
     /// Whether its status holds other addresses than those it was given: somebody else wrote it since.
     pub fn is_overwritten(&self) -> bool {
         self.grant.as_ref().is_some_and(|grant| !self.ingress.shows(&grant.addresses))
-    }
-}
-
-/// Takes out of a Service what neither [`LoadBalancer`] reads nor a write to its status needs.
-pub fn prune(service: &mut Service) {
-    let metadata = &mut service.metadata;
-    (metadata.owner_references, metadata.finalizers) = (None, None);
-    if let Some(annotations) = &mut metadata.annotations {
-        annotations.retain(|key, _| annotations::is_ours(key));
-    }
-    if let Some(spec) = service.spec.take() {
-        let ports = spec.ports.into_iter().flatten();
-        let ports =
-            ports.map(|it| ServicePort { port: it.port, protocol: it.protocol, ..Default::default() });
-        service.spec = Some(ServiceSpec {
-            ports: Some(ports.collect()),
-            type_: spec.type_,
-            cluster_ip: spec.cluster_ip,
-            cluster_ips: spec.cluster_ips,
-            ip_families: spec.ip_families,
-            ip_family_policy: spec.ip_family_policy,
-            external_traffic_policy: spec.external_traffic_policy,
-            load_balancer_class: spec.load_balancer_class,
-            load_balancer_ip: spec.load_balancer_ip,
-            selector: spec.selector,
-            ..Default::default()
-        });
     }
 }
 
@@ -358,34 +312,6 @@ mod tests {
             read(&[("metallb.io/allow-shared-ip", "k"), ("metallb.universe.tf/allow-shared-ip", "o")]),
             (None, "k".to_owned(), 1)
         );
-    }
-
-    #[test]
-    fn a_pruned_service_reads_the_same() {
-        let builder = service("ns", "s")
-            .uid("u")
-            .shared("k")
-            .local(true)
-            .selector(&[("app", "a")])
-            .cluster(&["10.96.0.1", "fd00:96::1"])
-            .policy("PreferDualStack")
-            .families(&["IPv6", "IPv4"])
-            .ports(&[("TCP", 80), ("UDP", 53)])
-            .load_balancer_ip("1.2.3.4")
-            .labels(&[("team", "a")])
-            .annotations(&[
-                ("metallb.io/address-pols", "slip"),
-                ("metallb.universe.tf/address-pool", "p"),
-                ("kubectl.kubernetes.io/last-applied-configuration", "{}"),
-            ])
-            .holding(&["1.2.3.4"])
-            .granted(3);
-        let (whole, mut pruned) = (builder.clone().build(), builder.build());
-        prune(&mut pruned);
-        assert_eq!(LoadBalancer::new(&whole, []), LoadBalancer::new(&pruned, []));
-        let annotations = pruned.metadata.annotations.unwrap();
-        assert!(!annotations.contains_key("kubectl.kubernetes.io/last-applied-configuration"));
-        assert_eq!(annotations.len(), 4);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Builders of Kubernetes objects for tests, here and in the shells.
 
 mod bgp;
+mod cases;
 
 use ferrolb_api::v1alpha1::{AddressReservation, AddressReservationSpec};
 use ferrolb_api::v1beta1::{IPAddressPool, IPAddressPoolSpec, L2Advertisement, L2AdvertisementSpec};
@@ -14,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 use k8s_openapi::jiff::Timestamp;
 
 pub use self::bgp::{bfd_profile, bgp_advertisement, bgp_peer, community, peer_spec, peer_with, secret};
+pub use self::cases::{OneService, case_pools, dual_pool, on_request, one_service_cases, restricted};
 use crate::allocator::StatusWrite;
 use crate::selector::Labels;
 use crate::service::{Grant, LoadBalancer};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ferrolb_api::v1alpha1::{AddressQuota, ReservedService};
-use ferrolb_core::allocator::{Allocation, Assignment, Held, LoadBalancers, StatusWrite, allocate};
+use ferrolb_core::allocator::{Allocation, Assignment, Held, LoadBalancers, StatusWrite, allocate, by_key};
 use ferrolb_core::config::{Config, compile};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
@@ -173,7 +173,7 @@ impl Cluster {
     }
 
     fn services(&self) -> LoadBalancers {
-        self.seen.values().map(|it| it.service.clone().lb()).map(|it| (it.key.clone(), it)).collect()
+        by_key(self.seen.values().map(|it| it.service.clone().lb()))
     }
 
     fn pass(&self) -> Allocation {
@@ -215,7 +215,7 @@ fn key(number: usize) -> ServiceKey {
 }
 
 fn addresses(assignment: Option<&Assignment>) -> Vec<IpAddr> {
-    assignment.map(|it| it.addresses.clone()).unwrap_or_default()
+    assignment.map(|it| it.addresses.to_vec()).unwrap_or_default()
 }
 
 fn given(allocation: &Allocation, key: &ServiceKey) -> Vec<IpAddr> {
@@ -231,7 +231,7 @@ fn assert_once(
     services: &LoadBalancers,
     held: impl Fn(&LoadBalancer) -> Vec<IpAddr>,
 ) -> Result<(), TestCaseError> {
-    let services: Vec<&LoadBalancer> = services.values().collect();
+    let services: Vec<&LoadBalancer> = services.values().map(|it| &**it).collect();
     for (index, a) in services.iter().enumerate() {
         let own = held(a);
         for b in &services[index + 1..] {
@@ -270,7 +270,7 @@ proptest! {
                     !own.is_empty() || !service.is_load_balancer || allocation.outcomes[key].refusal.is_some(),
                     "{key} has nothing and is not told why"
                 );
-                let recorded = cluster.held.recorded().filter(|(of, _)| *of == key);
+                let recorded = cluster.held.recorded().filter(|(of, _)| **of == **key);
                 let recorded = recorded.flat_map(|(_, write)| addresses(write.assignment.as_ref()));
                 let granted = service.grant.iter().flat_map(|grant| grant.addresses.clone());
                 let had: BTreeSet<IpAddr> =
@@ -295,14 +295,14 @@ proptest! {
             if let Some((pools, earlier, result)) = &before {
                 for (key, service) in earlier {
                     let unchanged = services.get(key).is_some_and(|now| {
-                        let state = now.clone();
+                        let state = LoadBalancer::clone(now);
                         LoadBalancer {
                             ingress: state.ingress,
                             recorded_pool: state.recorded_pool,
                             grant: state.grant,
                             condition: state.condition,
-                            ..service.clone()
-                        } == *now
+                            ..LoadBalancer::clone(service)
+                        } == **now
                     });
                     if *pools == cluster.config && unchanged && !matches!(step, Step::Restart) {
                         let now = given(&allocation, key);
@@ -321,17 +321,12 @@ proptest! {
                     prop_assert_eq!(&outcome.assignment, &allocation.outcomes[key].assignment, "{}", key);
                 }
                 // And the API server holds no address twice, whatever came late.
-                let stored: LoadBalancers = cluster
-                    .stored
-                    .values()
-                    .map(|it| it.service.clone().lb())
-                    .map(|it| (it.key.clone(), it))
-                    .collect();
+                let stored = by_key(cluster.stored.values().map(|it| it.service.clone().lb()));
                 if !config.has_no_pools() {
                     assert_once(&stored, |service| service.ingress.readable())?;
                 }
             }
-            let written = services.into_iter().filter(|(key, _)| !refused.contains(key)).collect();
+            let written = services.into_iter().filter(|(key, _)| !refused.contains(&**key)).collect();
             before = Some((cluster.config, written, allocation));
         }
     }

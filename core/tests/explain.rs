@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use ferrolb_api::v1beta1::{BGPAdvertisementSpec, IPAddressPool, L2AdvertisementSpec, ServiceAllocation};
+use ferrolb_core::allocator::by_key;
 use ferrolb_core::config::compile;
 use ferrolb_core::explain::{Chain, Cluster, Explainer, NodeVerdict, Told, Verdict};
 use ferrolb_core::planner::{Event, Withheld};
@@ -61,7 +62,7 @@ impl Case {
 
     fn other(mut self, other: ServiceBuilder) -> Self {
         let other = other.lb();
-        self.cluster.services.insert(other.key.clone(), other);
+        self.cluster.services.extend(by_key([other]));
         self
     }
 
@@ -81,7 +82,7 @@ impl Case {
         self.cluster.nodes = self.resources.nodes;
         let service = self.service.lb();
         if service.is_handled_by(self.cluster.class.as_deref()) {
-            self.cluster.services.insert(service.key.clone(), service.clone());
+            self.cluster.services.extend(by_key([service.clone()]));
         }
         Explainer::new(&self.cluster).chain(&service, &self.events)
     }

@@ -65,6 +65,12 @@ fn every_fault_is_named() {
     );
     assert!(told(|it| entries(it, &["10.0.0.3-10.0.0.1"]))[0].starts_with("Invalid spec.addresses[0]: "));
     assert_eq!(
+        told(|it| entries(it, &["10.0.0.5/29"])),
+        [
+            r#"Doubtful spec.addresses[0]: AddressReservation "r": "10.0.0.5/29" is read as 10.0.0.0/29 (10.0.0.0-10.0.0.7)"#
+        ]
+    );
+    assert_eq!(
         told(|it| it.spec.quotas = quotas(-1)),
         [r#"Invalid spec.quotas[0].maxAddresses: AddressReservation "r": maxAddresses is -1"#]
     );

@@ -117,14 +117,14 @@ impl Request {
     }
 }
 
-/// Forbidden although the account has the right, as where it grants more than it has. Not that nothing
-/// is made in a namespace that goes: whoever tells of an object there may come too late.
+/// Forbidden although the account has the right, as where it grants more than it has. Not what a webhook judges,
+/// and not that nothing is made in a namespace that goes: whoever tells of an object there may come too late.
 fn is_refused(line: &Value) -> bool {
     let status = &line["responseStatus"];
-    let causes = status["details"]["causes"].as_array();
-    let namespace_goes =
-        causes.is_some_and(|causes| causes.iter().any(|it| it["reason"] == "NamespaceTerminating"));
-    status["code"] == 403 && !namespace_goes
+    let mut causes = status["details"]["causes"].as_array().into_iter().flatten();
+    let namespace_goes = causes.any(|cause| cause["reason"] == "NamespaceTerminating");
+    let judged = text(&status["message"]).starts_with("admission webhook ");
+    status["code"] == 403 && !namespace_goes && !judged
 }
 
 fn requests(product: &Product) -> Vec<Request> {

@@ -1,8 +1,10 @@
 //! Command line options that several processes share.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::tls::{MinVersion, Policy, PolicyError};
@@ -37,7 +39,7 @@ pub struct CommonArgs {
 
     /// Directory with tls.crt and tls.key for the metrics port; without it the process makes a
     /// certificate of its own.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = path())]
     pub metrics_cert_dir: Option<PathBuf>,
 
     /// What HTTPS servers accept.
@@ -48,6 +50,40 @@ pub struct CommonArgs {
     /// pod's ServiceAccount.
     #[arg(long, value_name = "NAME", env = "METALLB_NAMESPACE")]
     pub namespace: Option<String>,
+
+    /// kubeconfig of the API server. Default: that of KUBECONFIG or ~/.kube/config, else the pod's own access.
+    #[arg(long, value_name = "FILE", value_parser = path())]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// A path; an empty one stands for none, as in Go.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+impl CommonArgs {
+    /// The directory of the certificate, if one was given.
+    pub(crate) fn metrics_cert_dir(&self) -> Option<PathBuf> {
+        self.metrics_cert_dir.clone().filter(|it| !it.as_os_str().is_empty())
+    }
+
+    /// The kubeconfig, if one was given.
+    pub(crate) fn kubeconfig(&self) -> Option<PathBuf> {
+        self.kubeconfig.clone().filter(|it| !it.as_os_str().is_empty())
+    }
+}
+
+/// Arguments as Go's programs take them: `-port=1` means `--port=1`. What has one letter stays what it is.
+pub(crate) fn as_go_takes_them(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let long = |argument: OsString| match argument.to_str().and_then(|it| it.strip_prefix('-')) {
+        Some(name) if name.len() > 1 && name.starts_with(|it: char| it.is_ascii_alphabetic()) => {
+            format!("--{name}").into()
+        }
+        _ => argument,
+    };
+    let mut arguments = arguments.into_iter();
+    let program = arguments.next();
+    program.into_iter().chain(arguments.map(long)).collect()
 }
 
 /// Options of HTTPS servers, as MetalLB has them.
@@ -98,4 +134,45 @@ pub enum Format {
     Json,
     /// For people at a terminal.
     Text,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        common: CommonArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> CommonArgs {
+        let arguments = ["-program"].iter().chain(arguments).map(OsString::from);
+        Program::try_parse_from(as_go_takes_them(arguments)).unwrap().common
+    }
+
+    #[test]
+    fn one_dash_is_as_good_as_two() {
+        let args = parse(&["-port=1", "-log-level", "debug", "--health-probe-port=2"]);
+        assert_eq!((args.port, args.log_level, args.health_probe_port), (1, Level::Debug, 2));
+        let kept = ["-h", "-", "--x", "-1"].map(OsString::from);
+        assert_eq!(as_go_takes_them([OsString::new()].into_iter().chain(kept.clone()))[1..], kept);
+    }
+
+    #[test]
+    fn what_is_empty_is_the_default() {
+        let args = parse(&[
+            "--metrics-cert-dir=",
+            "--kubeconfig=",
+            "--tls-min-version=",
+            "--tls-curve-preferences=",
+        ]);
+        assert_eq!((args.metrics_cert_dir(), args.kubeconfig()), (None, None));
+        assert_eq!(args.tls.tls_min_version, MinVersion::Tls13);
+        args.tls.policy().unwrap();
+        let args = parse(&["--kubeconfig=/etc/kubernetes/admin.conf"]);
+        assert_eq!(args.kubeconfig(), Some("/etc/kubernetes/admin.conf".into()));
+    }
 }

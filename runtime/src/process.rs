@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use prometheus::Registry;
 
 use crate::admin::{self, MetricsServer, Pages};
-use crate::args::CommonArgs;
+use crate::args::{CommonArgs, as_go_takes_them};
 use crate::log::{self, LevelHandle};
 use crate::metrics::ProcessCollector;
 use crate::readiness::Readiness;
@@ -58,7 +59,7 @@ where
     Run: FnOnce(A, Process) -> Done,
     Done: Future<Output = anyhow::Result<()>>,
 {
-    let args = A::parse();
+    let args = A::parse_from(as_go_takes_them(std::env::args_os()));
     let common = args.as_ref().clone();
     let level = log::init(common.log_level, common.log_format);
     end_on_panic();
@@ -96,8 +97,9 @@ where
 {
     let shutdown = Shutdown::default();
     shutdown.on_signals().context("cannot receive signals")?;
+    let certificate_dir = common.metrics_cert_dir();
     let process = Process {
-        client: client().await?,
+        client: client(common.kubeconfig().as_deref()).await?,
         namespace: namespace(common.namespace.as_deref(), Path::new(NAMESPACE_FILE))?,
         readiness: Readiness::default(),
         metrics: Registry::new(),
@@ -125,7 +127,7 @@ where
             registry: process.metrics.clone(),
             client: process.client.clone(),
             level,
-            certificate_dir: common.metrics_cert_dir,
+            certificate_dir,
             policy: common.tls.policy()?,
         };
         let until = shutdown.clone();
@@ -153,8 +155,15 @@ where
     }
 }
 
-async fn client() -> anyhow::Result<Client> {
-    let mut config = Config::infer().await.context("no access to a Kubernetes API server")?;
+async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let mut config = match kubeconfig {
+        None => Config::infer().await.context("no access to a Kubernetes API server")?,
+        Some(file) => {
+            let wrong = || format!("--kubeconfig: cannot use {}", file.display());
+            let read = Kubeconfig::read_from(file).with_context(wrong)?;
+            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.with_context(wrong)?
+        }
+    };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(READ_TIMEOUT);
     Client::try_from(config).context("cannot make a Kubernetes client")

@@ -12,9 +12,9 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt, TryStreamExt};
 use kube::api::Api;
-use kube::runtime::reflector::{self, ObjectRef};
+use kube::runtime::reflector::{self, Lookup, ObjectRef};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, watcher};
 use kube::runtime::{WatchStreamExt, reflector as reflect};
@@ -31,18 +31,18 @@ const WATCH_SECONDS: u32 = 30;
 
 /// What the API server holds of one kind, as of the last event.
 #[derive(Debug)]
-pub struct Store<K: Resource<DynamicType = ()> + 'static> {
+pub struct Store<K: Lookup<DynamicType = ()> + 'static> {
     reader: reflector::Store<K>,
     listed: watch::Receiver<bool>,
 }
 
-impl<K: Resource<DynamicType = ()> + Clone + 'static> Clone for Store<K> {
+impl<K: Lookup<DynamicType = ()> + Clone + 'static> Clone for Store<K> {
     fn clone(&self) -> Self {
         Self { reader: self.reader.clone(), listed: self.listed.clone() }
     }
 }
 
-impl<K: Resource<DynamicType = ()> + Clone + 'static> Store<K> {
+impl<K: Lookup<DynamicType = ()> + Clone + 'static> Store<K> {
     /// All objects, in no particular order.
     pub fn list(&self) -> Vec<Arc<K>> {
         self.reader.state()
@@ -107,17 +107,46 @@ impl Watches {
     where
         K: Watched,
     {
-        let kind = K::plural(&()).into_owned();
-        let (reader, writer) = reflector::store();
-        let ready = self.readiness.condition(format!("first list of {kind}"));
-        let (first_list, listed) = watch::channel(false);
-        let (changes, restored) = (Arc::clone(&self.changes), Arc::clone(&self.restored));
-        let shutdown = self.shutdown.clone();
         let stream =
             watcher(api, config.timeout(WATCH_SECONDS)).backoff(Retry::default()).modify(move |object| {
                 object.managed_fields_mut().clear();
                 prune(object);
             });
+        self.follow(K::plural(&()).into_owned(), stream)
+    }
+
+    /// Watches every object of `api`, and keeps what `read` makes of it: for kinds of which there may be very
+    /// many objects.
+    pub fn add_read<K, T>(&self, api: Api<K>, read: fn(K) -> T) -> Store<T>
+    where
+        K: Watched,
+        T: Lookup<DynamicType = ()> + Clone + Send + Sync + 'static,
+    {
+        let config = watcher::Config::default().timeout(WATCH_SECONDS);
+        let stream = watcher(api, config).backoff(Retry::default());
+        let stream = stream.map_ok(move |event| match event {
+            watcher::Event::Apply(object) => watcher::Event::Apply(read(object)),
+            watcher::Event::Delete(object) => watcher::Event::Delete(read(object)),
+            watcher::Event::Init => watcher::Event::Init,
+            watcher::Event::InitApply(object) => watcher::Event::InitApply(read(object)),
+            watcher::Event::InitDone => watcher::Event::InitDone,
+        });
+        self.follow(K::plural(&()).into_owned(), stream)
+    }
+
+    fn follow<T>(
+        &self,
+        kind: String,
+        stream: impl Stream<Item = watcher::Result<watcher::Event<T>>> + Send + 'static,
+    ) -> Store<T>
+    where
+        T: Lookup<DynamicType = ()> + Clone + Send + Sync + 'static,
+    {
+        let (reader, writer) = reflector::store();
+        let ready = self.readiness.condition(format!("first list of {kind}"));
+        let (first_list, listed) = watch::channel(false);
+        let (changes, restored) = (Arc::clone(&self.changes), Arc::clone(&self.restored));
+        let shutdown = self.shutdown.clone();
         let mut stream = reflect(writer, stream).boxed();
         tokio::spawn(async move {
             // The first of a row of failures is worth a line; the rest would only repeat it.

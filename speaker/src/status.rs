@@ -273,7 +273,7 @@ impl Writing {
                 kind: Some("Service".to_owned()),
                 namespace: Some(key.namespace.clone()),
                 name: Some(key.name.clone()),
-                uid: services.get(&key).map(|service| service.uid.clone()),
+                uid: services.get(&key).map(|service| service.uid.to_string()),
                 ..ObjectReference::default()
             };
             let kind = if event.is_warning() { EventType::Warning } else { EventType::Normal };

@@ -272,6 +272,11 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
         spec.frrk8sConfig.secretPassthrough     | boolean              | | |
         spec.metrics                            | object               | | |
         spec.metrics.enabled                    | boolean              | | |
+        spec.membership                         | object               | | |
+        spec.membership.mode                    | string               | | | gossip or lease
+        spec.membership.leaseDuration           | string               | | |
+        spec.membership.renewDeadline           | string               | | |
+        spec.membership.retryPeriod             | string               | | |
         spec.networkPolicies                    | object               | | |
         spec.networkPolicies.enabled            | boolean              | | |
         spec.networkPolicies.apiPort            | integer int32        | | | 1..65535

@@ -5,16 +5,19 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use ferrolb_api::v1alpha1::AddressReservation;
-use ferrolb_api::v1beta1::IPAddressPool;
-use ferrolb_api::well_known::DEFAULT_NAMESPACE;
-use ferrolb_core::allocator::LoadBalancers;
-use ferrolb_core::config::{Config, compile};
+use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool};
+use ferrolb_api::well_known::{DEFAULT_NAMESPACE, annotation};
+use ferrolb_core::allocator::by_key;
+use ferrolb_core::config::compile;
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::LoadBalancer;
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use ferrolb_core::status::read_conflicts;
+use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 
 use crate::cluster::Access;
-use crate::pools::{Page, answer, detail, summary};
+use crate::created::created;
+use crate::observe;
+use crate::pools::{Observed, Page, answer, detail, summary};
 
 /// Options of the command.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long = "for", value_name = "FILE", conflicts_with_all = ["pool", "from"])]
     service: Option<PathBuf>,
 
-    /// The controller's --lb-class; default: Services without a class.
+    /// Class of the Services; default: what the controller in the cluster was started with.
     #[arg(long, value_name = "CLASS")]
     lb_class: Option<String>,
 
@@ -48,24 +51,25 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (config, services) = read(args)?;
+    let (observed, class, services) = read(args)?;
+    let config = &observed.config;
     let text = match (&args.service, &args.pool) {
         (Some(file), _) => {
             let text = super::read(file)?;
             let service: Service = serde_saphyr::from_str(&text)
                 .with_context(|| format!("{} holds no Service", file.display()))?;
-            let service = LoadBalancer::new(&service, []);
+            let service = LoadBalancer::new(&created(service, &services), []);
             ensure!(
                 service.is_load_balancer,
                 "the Service in {} is not of type LoadBalancer",
                 file.display()
             );
             ensure!(
-                service.is_handled_by(args.lb_class.as_deref()),
+                service.is_handled_by(class.as_deref()),
                 "the Service has loadBalancerClass {}, which this controller leaves to others",
                 service.class.as_deref().unwrap_or("none")
             );
-            answer(&config, services, service)
+            answer(observed, service)
         }
         (None, Some(name)) => {
             let pool = config.pools().get(name).with_context(|| match config.left_out_pools().get(name) {
@@ -74,24 +78,39 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 }
                 None => format!("there is no pool {name} in namespace {}", args.namespace),
             })?;
-            detail(&config, pool, &services, Page { from: args.from, limit: args.limit })
+            if let Some(from) = args.from {
+                let has = pool.ranges.iter().any(|range| range.contains(from));
+                ensure!(has, "--from: pool {name} has no address {from}");
+            }
+            detail(&observed, pool, Page { from: args.from, limit: args.limit })
         }
-        (None, None) => summary(&config, &services),
+        (None, None) => summary(&observed),
     };
     print!("{text}");
     Ok(())
 }
 
-fn read(args: &Args) -> anyhow::Result<(Config, LoadBalancers)> {
+/// What the cluster shows: with the class of Services that is handled, and with all Services.
+fn read(args: &Args) -> anyhow::Result<(Observed, Option<String>, Vec<Service>)> {
     let own = Some(args.namespace.as_str());
     let pools: Vec<IPAddressPool> = args.access.list("ipaddresspools.v1beta1.metallb.io", own)?;
     let reservations: Vec<AddressReservation> =
         args.access.list("addressreservations.v1alpha1.ferrolb.io", own)?;
+    let states: Vec<ConfigurationState> = args.access.list("configurationstates.v1beta1.metallb.io", own)?;
+    let pods: Vec<Pod> = args.access.list("pods", own)?;
     let namespaces: Vec<Namespace> = args.access.list("namespaces", None)?;
     let services: Vec<Service> = args.access.list("services", None)?;
     let resources = Resources::default().with_pools(pools).with_reservations(reservations);
     let config = compile(&resources.with_namespaces(namespaces)).config;
-    let services = services.iter().map(|service| LoadBalancer::new(service, []));
-    let services = services.filter(|service| service.is_handled_by(args.lb_class.as_deref()));
-    Ok((config, services.map(|service| (service.key.clone(), service)).collect()))
+    let class = args.lb_class.clone().or_else(|| observe::class(&pods));
+    let handled = services.iter().map(|service| LoadBalancer::new(service, []));
+    let handled = handled.filter(|service| service.is_handled_by(class.as_deref()));
+    let told =
+        states.iter().filter_map(|it| it.metadata.annotations.as_ref()?.get(annotation::ADDRESS_CONFLICTS));
+    let observed = Observed {
+        config,
+        services: by_key(handled),
+        conflicts: told.flat_map(|told| read_conflicts(told)).collect(),
+    };
+    Ok((observed, class, services))
 }

@@ -13,6 +13,8 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::testing::api::{Api, Gate};
 
+mod changes;
+mod handling;
 mod paused;
 
 const NAMESPACE: &str = "metallb-system";
@@ -36,10 +38,10 @@ struct Running {
 
 impl Running {
     fn start(api: &Api, client: Client, pod: &str) -> Self {
-        Self::start_with(api, client, pod, FAST)
+        Self::start_with(api, client, pod, FAST, &[])
     }
 
-    fn start_with(api: &Api, client: Client, pod: &str, times: Times) -> Self {
+    fn start_with(api: &Api, client: Client, pod: &str, times: Times, options: &[&str]) -> Self {
         api.put("pods", json!({"metadata": {"namespace": NAMESPACE, "name": pod}}));
         let shutdown = Shutdown::default();
         let metrics = Registry::new();
@@ -51,7 +53,7 @@ impl Running {
             pages: ferrolb_runtime::admin::Pages::default(),
             shutdown: shutdown.clone(),
         };
-        let args = Args::parse_from(["controller", "--pod-name", pod]);
+        let args = Args::parse_from([&["controller", "--pod-name", pod], options].concat());
         Self { shutdown, metrics, task: tokio::spawn(run_with(args, process, times)) }
     }
 

@@ -38,6 +38,8 @@ struct State {
     watchers: Vec<(Query, UnboundedSender<Result<Bytes, std::io::Error>>)>,
     writes: Vec<String>,
     at_gate: usize,
+    /// Whose Services nobody may write.
+    forbidden: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,6 +137,11 @@ impl Api {
         state.objects.iter().filter(|(key, _)| key.plural == plural).map(|(_, it)| it.clone()).collect()
     }
 
+    /// Refuses every status of a Service of this namespace.
+    pub(crate) fn forbid(&self, namespace: Option<&str>) {
+        self.lock().forbidden = namespace.map(ToOwned::to_owned);
+    }
+
     /// How many patches of Services wait at gates.
     pub(crate) fn at_gate(&self) -> usize {
         self.lock().at_gate
@@ -215,6 +222,9 @@ impl State {
 
     fn change(&mut self, key: Key, body: &Bytes, status: bool, path: &str, method: &str) -> Response {
         let patch: Value = serde_json::from_slice(body).unwrap();
+        if status && key.plural == "services" && self.forbidden.as_ref() == Some(&key.namespace) {
+            return failure(StatusCode::FORBIDDEN, "Forbidden");
+        }
         let before = match self.objects.get(&key) {
             Some(object) => object.clone(),
             // An apply creates.
@@ -250,11 +260,16 @@ impl State {
         let name = parameters.get("fieldSelector").and_then(|it| it.split_once("%3D"));
         let query = Query { plural, namespace, name: name.map(|(_, name)| name.to_owned()) };
         if parameters.get("watch").is_none_or(|it| *it != "true") {
-            let items: Vec<&Value> =
-                self.objects.iter().filter(|(key, _)| query.selects(key)).map(|(_, it)| it).collect();
-            let version = self.version.to_string();
-            return axum::Json(json!({"metadata": {"resourceVersion": version}, "items": items}))
-                .into_response();
+            let items = self.objects.iter().filter(|(key, _)| query.selects(key)).map(|(_, it)| it);
+            let number = |name| parameters.get(name).and_then(|it| it.parse::<usize>().ok());
+            let (from, limit) = (number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX));
+            let mut items: Vec<&Value> = items.skip(from).take(limit.saturating_add(1)).collect();
+            let mut metadata = json!({"resourceVersion": self.version.to_string()});
+            if items.len() > limit {
+                items.truncate(limit);
+                metadata["continue"] = json!((from + limit).to_string());
+            }
+            return axum::Json(json!({"metadata": metadata, "items": items})).into_response();
         }
         let since = parameters.get("resourceVersion").and_then(|it| it.parse().ok()).unwrap_or(0);
         let (sender, receiver) = unbounded();

@@ -15,15 +15,25 @@ use crate::config::ranges::Family;
 use crate::config::{Config, Pool};
 use crate::service::{Families, FamilyPolicy, LoadBalancer};
 
-/// What the request of a Service comes to.
+/// What the request of a Service comes to. Who prefers two addresses, of which its namespace may have one, is
+/// given one.
 pub(super) fn choose(
     config: &Config,
     index: &Index<'_>,
     service: &LoadBalancer,
 ) -> Result<Assignment, Refusal> {
     let assignment = choose_any(config, index, service)?;
-    index.check_quota(&assignment.addresses, service)?;
-    Ok(assignment)
+    let Err(refusal) = index.check_quota(&assignment.addresses, service) else { return Ok(assignment) };
+    let asks = service.requested != Ok(Vec::new());
+    let one = match (service.family_policy, &assignment.addresses[..], &assignment.pools[..]) {
+        (FamilyPolicy::PreferDualStack, [v4, v6], [pool, rest @ ..]) if !asks => {
+            let (v4, v6) = ((*v4, pool), (*v6, rest.first().unwrap_or(pool)));
+            let in_order = if service.primary_family == Family::V4 { [v4, v6] } else { [v6, v4] };
+            in_order.into_iter().find(|(address, _)| index.check_quota(&[*address], service).is_ok())
+        }
+        _ => None,
+    };
+    one.map(|(address, pool)| Assignment::new(vec![address], [pool.as_str()])).ok_or(refusal)
 }
 
 /// The same, however many addresses its namespace may have.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::Refusal;
 use crate::service::{FamilyError, RequestError, ServiceKey, UnknownAnnotation};
@@ -11,7 +12,7 @@ use crate::text::{Quoted, quoted_list};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The Service was given addresses.
-    Assigned(Vec<IpAddr>),
+    Assigned(Arc<[IpAddr]>),
     /// It was given a second one, of the other family.
     AssignedAdditional(IpAddr),
     /// There is no second one for it.

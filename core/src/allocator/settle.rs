@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ferrolb_api::well_known::service_condition;
 
 use super::candidates::{choose, not_in_pool, second};
 use super::sharing::Index;
 use super::{Assignment, Event, Held, Outcome, Refusal, StatusWrite};
-use crate::config::Config;
 use crate::config::ranges::Family;
+use crate::config::{Config, Pool};
 use crate::service::{AddressAssigned, Families, FamilyError, FamilyPolicy, Ingress, LoadBalancer};
 
 /// A pass over all Services.
@@ -61,13 +62,13 @@ impl<'a> Draft<'a> {
             Some(written) => written.assignment == assignment,
             None => {
                 let pools = assignment.as_ref().map(Assignment::record);
-                let addresses = assignment.as_ref().map(|it| it.addresses.as_slice()).unwrap_or_default();
+                let addresses = assignment.as_ref().map_or(&[][..], |it| &it.addresses);
                 service.ingress.is_exactly(addresses) && service.recorded_pool == pools
             }
         };
         let done = done && shown == condition.as_ref();
         let write = (!done && !hands_off).then(|| StatusWrite {
-            uid: service.uid.clone(),
+            uid: Arc::clone(&service.uid),
             assignment: assignment.clone(),
             condition,
         });
@@ -77,6 +78,7 @@ impl<'a> Draft<'a> {
         if service.is_load_balancer {
             events.extend(service.unknown_annotations.iter().cloned().map(Event::UnknownAnnotation));
         }
+        events.shrink_to_fit();
         Outcome { assignment, refusal, write, events }
     }
 }
@@ -340,39 +342,50 @@ impl<'a> Pass<'a> {
 
     /// The second half for a Service that holds an address of one family and prefers two.
     pub(super) fn complete(&mut self, draft: &mut Draft<'a>) {
-        let Some(Assignment { addresses, pools }) = &mut draft.assignment else { return };
+        let Some(Assignment { addresses, pools }) = &draft.assignment else { return };
         let ([first], [pool]) = (&addresses[..], &pools[..]) else { return };
         let first = *first;
         // A pool that is left out gives nothing.
         let Some(pool) = self.config.pools().get(pool) else { return };
-        let found = second(self.config, &self.index, draft.service, pool, Family::of(first).other());
-        let checked = found.map(|it| self.index.check_quota(&[it.0], draft.service).map(|()| it)).transpose();
-        match checked {
-            Ok(Some((second, from))) => {
+        match self.seek(draft.service, first, pool) {
+            Ok((second, from)) => {
                 self.index.claim(second, draft.service);
-                addresses.push(second);
-                if from != pool.name {
-                    pools.push(from.to_owned());
-                }
+                draft.assignment = Some(Assignment::new(vec![first, second], [pool.name.as_str(), from]));
                 draft.events.push(Event::AssignedAdditional(second));
             }
-            other => {
-                let refusal = other.err().unwrap_or(Refusal::OneFamily(first));
+            Err(refusal) => {
                 draft.events.push(Event::AdditionalFailed(refusal.clone()));
                 draft.refusal = Some(refusal);
             }
         }
     }
 
+    /// The address of the other family for a Service that has `first` of this pool.
+    fn seek(
+        &self,
+        service: &LoadBalancer,
+        first: IpAddr,
+        pool: &'a Pool,
+    ) -> Result<(IpAddr, &'a str), Refusal> {
+        let found = second(self.config, &self.index, service, pool, Family::of(first).other());
+        let (second, from) = found.ok_or(Refusal::OneFamily(first))?;
+        self.index.check_quota(&[second], service)?;
+        Ok((second, from))
+    }
+
     /// The second half for a Service that holds nothing.
     pub(super) fn allocate(&mut self, draft: &mut Draft<'a>) {
         let Ok(assignment) = choose(self.config, &self.index, draft.service) else { return };
-        for address in &assignment.addresses {
+        for address in assignment.addresses.iter() {
             self.index.claim(*address, draft.service);
         }
         draft.events.push(Event::Assigned(assignment.addresses.clone()));
-        draft.refusal = match assignment.addresses[..] {
-            [first] if draft.service.families == Ok(Families::Dual) => Some(Refusal::OneFamily(first)),
+        draft.refusal = match (&assignment.addresses[..], &assignment.pools[..]) {
+            // The same as the next pass says.
+            ([first], [pool]) if draft.service.families == Ok(Families::Dual) => {
+                let pool = self.config.pools().get(pool);
+                pool.and_then(|pool| self.seek(draft.service, *first, pool).err())
+            }
             _ => None,
         };
         draft.assignment = Some(assignment);

@@ -169,7 +169,7 @@ impl<'a> Index<'a> {
         if self.config.reservations().quota(&service.key.namespace).is_some() {
             self.of_namespace.entry(&service.key.namespace).or_default().insert(address);
         }
-        for port in &service.ports {
+        for port in service.ports.iter() {
             used.ports.entry(port).or_insert(&service.key);
         }
         let sharing = used.sharing;
@@ -177,7 +177,7 @@ impl<'a> Index<'a> {
         if !sharing.key.is_empty() && !self.conflicts.contains(&address) {
             let shared = self.shared.entry(sharing).or_default();
             shared.addresses.insert(address);
-            for port in &service.ports {
+            for port in service.ports.iter() {
                 shared.occupied.entry((port, Family::of(address))).or_default().insert(run.clone());
             }
         }

@@ -15,7 +15,7 @@ use super::diagnostic::{AdvertisementProblem, SelectorField};
 use super::lookup::{Lookup, Named, Names};
 use super::selectors::{Finding, parse_list};
 use crate::node::Node;
-use crate::selector::{Labels, Selector, any_matches};
+use crate::selector::{LabelSet, Selector, any_matches};
 
 /// An L2 advertisement in force, resolved against pools and nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct L2Advertisement {
 
 impl L2Advertisement {
     /// Whether it is for a Service with these labels (nodes are another question).
-    pub fn selects_service(&self, labels: &Labels) -> bool {
+    pub fn selects_service(&self, labels: &impl LabelSet) -> bool {
         self.services.is_empty() || any_matches(&self.services, labels)
     }
 }

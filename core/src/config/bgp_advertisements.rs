@@ -12,7 +12,7 @@ use super::diagnostic::{AdvertisementProblem, BgpAdvertisementProblem, SelectorF
 use super::lookup::Names;
 use super::ranges::Family;
 use super::selectors::{Finding, parse_list};
-use crate::selector::{Labels, Selector, any_matches};
+use crate::selector::{LabelSet, Selector, any_matches};
 
 /// A BGP advertisement in force, resolved against pools, nodes and aliases of communities.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl BgpAdvertisement {
     }
 
     /// Whether it is for a Service with these labels (nodes are another question).
-    pub fn selects_service(&self, labels: &Labels) -> bool {
+    pub fn selects_service(&self, labels: &impl LabelSet) -> bool {
         self.services.is_empty() || any_matches(&self.services, labels)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ferrolb_api::v1alpha1::{AddressReservation, AddressReservationSpec};
 
 use super::diagnostic::ReservationProblem;
-use super::ranges::{Family, IpRange, RangeError, to_number};
+use super::ranges::{Family, IpRange, RangeError, host_bits, to_number};
 use super::selectors::Finding;
 use crate::service::ServiceKey;
 
@@ -88,6 +88,14 @@ impl Reservations {
         let key = (Family::of(address), to_number(address));
         let (_, reserved) = self.by_address.range(..=key).next_back()?;
         reserved.range.contains(address).then_some(reserved)
+    }
+
+    /// What is reserved of the addresses from `first` to `last`, in their order.
+    pub fn between(&self, first: IpAddr, last: IpAddr) -> impl Iterator<Item = &Reserved> {
+        let family = Family::of(first);
+        let (from, to) = ((family, to_number(first)), (family, to_number(last)));
+        let begun = self.around(first).filter(|it| it.range.first() < first);
+        begun.into_iter().chain(self.by_address.range(from..=to).map(|(_, reserved)| reserved))
     }
 
     /// What keeps an address from a Service.
@@ -182,7 +190,13 @@ pub(super) fn parse(object: &AddressReservation) -> Parsed {
     let mut ranges = Vec::with_capacity(addresses.len());
     for (index, entry) in addresses.iter().enumerate() {
         match read(entry) {
-            Ok(range) => ranges.push((index, range)),
+            Ok(range) => {
+                ranges.push((index, range));
+                if let Some(cidr) = host_bits(entry) {
+                    let problem = ReservationProblem::HostBits { entry: entry.clone(), cidr };
+                    findings.push((format!("spec.addresses[{index}]"), problem));
+                }
+            }
             Err(error) => {
                 let field = format!("spec.addresses[{index}]");
                 findings.push((field, ReservationProblem::InvalidEntry(error)));

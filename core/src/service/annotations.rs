@@ -23,12 +23,6 @@ pub struct UnknownAnnotation {
     pub nearest: &'static str,
 }
 
-/// Whether a key has one of our prefixes.
-pub(super) fn is_ours(key: &str) -> bool {
-    let prefix = annotation::DEPRECATED_PREFIX.trim_end_matches('/');
-    key.starts_with(annotation::PREFIX) || key.starts_with(prefix) || key == annotation::ALLOCATION
-}
-
 /// Value of an annotation, or, where it is absent, of its deprecated form. An empty value counts as
 /// present.
 pub(super) fn current<'a>(annotations: &'a Annotations, key: &str) -> Option<&'a str> {

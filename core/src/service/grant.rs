@@ -7,6 +7,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Value of the annotation `ferrolb.io/allocation`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct Grant {
     /// How often the Lease had changed hands when the addresses were given.
     pub term: i32,
     /// The Service that is meant: the annotation also travels with copies of an object.
-    pub uid: String,
+    pub uid: Arc<str>,
     /// The addresses.
     pub addresses: Vec<IpAddr>,
 }
@@ -41,7 +42,7 @@ impl FromStr for Grant {
         let addresses: Option<Vec<IpAddr>> = addresses.split(',').map(|it| it.parse().ok()).collect();
         Ok(Self {
             term: term.parse().map_err(|_| NotGrant)?,
-            uid: uid.to_owned(),
+            uid: uid.into(),
             addresses: addresses.ok_or(NotGrant)?,
         })
     }

@@ -10,38 +10,15 @@ mod several;
 mod specific;
 mod told;
 
-use ferrolb_api::v1beta1::{IPAddressPool, ServiceAllocation};
-use ferrolb_core::allocator::{Allocation, Held, LoadBalancers, Outcome, PoolCounters, allocate};
+use ferrolb_api::v1beta1::IPAddressPool;
+use ferrolb_core::allocator::{Allocation, Held, LoadBalancers, Outcome, PoolCounters, allocate, by_key};
 use ferrolb_core::config::{Config, compile};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::ServiceKey;
-use ferrolb_core::testing::{ServiceBuilder, match_labels, pool, service};
+use ferrolb_core::testing::{ServiceBuilder, dual_pool, on_request, pool, restricted, service};
 
 fn config(pools: impl IntoIterator<Item = IPAddressPool>) -> Config {
     compile(&Resources::default().with_pools(pools)).config
-}
-
-fn restricted(
-    name: &str,
-    entry: &str,
-    namespace: Option<&str>,
-    team: Option<&str>,
-    priority: i64,
-) -> IPAddressPool {
-    let mut object = pool(name, &[entry]);
-    object.spec.service_allocation = Some(ServiceAllocation {
-        priority: Some(priority),
-        namespaces: namespace.map(ToOwned::to_owned).into_iter().collect(),
-        service_selectors: team.map(|team| match_labels(&[("team", team)])).into_iter().collect(),
-        ..Default::default()
-    });
-    object
-}
-
-fn on_request(name: &str, entries: &[&str]) -> IPAddressPool {
-    let mut object = pool(name, entries);
-    object.spec.auto_assign = false;
-    object
 }
 
 fn buggy(name: &str, entries: &[&str]) -> IPAddressPool {
@@ -65,7 +42,7 @@ impl World {
     }
 
     fn lbs(&self) -> LoadBalancers {
-        self.services.iter().map(|it| it.clone().lb()).map(|it| (it.key.clone(), it)).collect()
+        by_key(self.services.iter().map(|it| it.clone().lb()))
     }
 
     /// One pass; what it writes is seen by the next.
@@ -103,7 +80,7 @@ fn events(outcome: &Outcome) -> Vec<String> {
 }
 
 fn dual_config() -> Config {
-    config([pool("pool5", &["1.2.3.0/31", "1000::/127"])])
+    config(dual_pool())
 }
 
 const V6: &[&str] = &["fd00:96::1"];

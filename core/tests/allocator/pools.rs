@@ -140,6 +140,8 @@ fn counters() {
         (pool("p", &["1.2.3.0/24", "1000::/64"]), max, 256, max),
         (pool("p", &["fc00::/64", "fd00::/120"]), max, 0, max),
         (pool("p", &["::/0"]), max, 0, max),
+        (buggy("p", &["1.2.3.0/24", "2.3.4.128/25"]), 381, 381, 0),
+        (buggy("p", &["1.2.3.0/24", "2.3.4.128/25", "1000::/64"]), max, 381, max),
         (buggy("p", &["1.2.3.0/31", "1000::/127"]), 3, 1, 2),
         (buggy("p", &["1.2.3.0/32"]), 0, 0, 0),
         (buggy("p", &["1.2.0.0/16"]), 65024, 65024, 0),
@@ -161,4 +163,33 @@ fn counters() {
     assert_eq!(status(vec![both]), (3, 3, 1, 1));
     let shared = [80, 443, 23].map(|port| named(&format!("s{port}")).shared("k").ports(&[("TCP", port)]));
     assert_eq!(status(shared.to_vec()), (3, 4, 1, 0));
+}
+
+/// What is in use after each step, by one Service after the other and by three that share; a pool that is gone is
+/// not counted.
+#[test]
+fn counters_follow_every_step() {
+    let config = config([pool("p", &["1.2.3.4/30", "1000::4/126"])]);
+    let shared = |name: &str, port| asking(name, "1.2.3.4").shared("k").ports(&[("TCP", port)]);
+    let mut world = World::default();
+    let mut counted = |change: &dyn Fn(&mut Vec<ServiceBuilder>)| {
+        change(&mut world.services);
+        let counters = world.pass(&config).counters["p"];
+        let status = counters.status();
+        assert_eq!((counters.capacity(), status.available_ipv6, status.assigned_ipv6), (8, 4, 0));
+        assert_eq!(status.available_ipv4, 4 - status.assigned_ipv4);
+        status.assigned_ipv4
+    };
+    assert_eq!(counted(&|_| ()), 0);
+    assert_eq!(counted(&|it| it.push(asking("s1", "1.2.3.4"))), 1);
+    assert_eq!(counted(&|it| it.push(asking("s2", "1.2.3.5"))), 2);
+    assert_eq!(counted(&|it| drop(it.remove(0))), 1);
+    assert_eq!(counted(&|it| it.clear()), 0);
+    for (name, port) in [("s1", 80), ("s2", 443), ("s3", 23)] {
+        assert_eq!(counted(&|it| it.push(shared(name, port))), 1);
+    }
+    for left in [1, 1, 0] {
+        assert_eq!(counted(&|it| drop(it.remove(0))), left);
+    }
+    assert!(world.pass(&super::config([pool("q", &["9.9.9.9/32"])])).counters.keys().eq(["q"]));
 }

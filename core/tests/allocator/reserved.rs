@@ -157,4 +157,12 @@ fn a_quota_refuses_one_more_address() {
     let mut world = World::with([named("s").cluster(DUAL).policy("PreferDualStack").holding(&["1.2.3.7"])]);
     assert_eq!(world.settle(&one), ["1.2.3.7"]);
     assert!(why(&world.pass(&one), "s").starts_with("namespace ns may have 1 addresses"));
+    // Who holds nothing yet is given what its namespace may have, its first family first.
+    for (families, expected) in [(["IPv4", "IPv6"], "1.2.3.0"), (["IPv6", "IPv4"], "1000::")] {
+        let dual = named("s").cluster(DUAL).families(&families);
+        let mut world = World::with([dual.clone().policy("PreferDualStack")]);
+        assert!(why(&world.pass(&one), "s").starts_with("namespace ns may have 1 addresses"));
+        assert_eq!(world.settle(&one), [expected]);
+        assert_eq!(World::with([dual.policy("RequireDualStack")]).settle(&one), [""]);
+    }
 }

@@ -1,5 +1,7 @@
 //! Several Services: sharing, waiting, and writes on their way.
 
+use std::sync::Arc;
+
 use super::*;
 
 #[test]
@@ -65,30 +67,99 @@ fn whoever_stops_sharing_goes() {
     }
 }
 
+/// O10, B7.3: pods that differ keep Services with the policy Local apart, the one that changed goes, and they come
+/// together again when the pods are the same.
+#[test]
+fn who_selects_other_pods_goes_and_comes_back() {
+    let config = config([pool("p", &["1.2.3.4/32"])]);
+    let local = |name: &str, port| named(name).shared("k").local(true).ports(&[("TCP", port)]);
+    let app = |it: ServiceBuilder, app: &str| it.selector(&[("app", app)]);
+    let mut world = World::with([app(local("a", 80), "x"), app(local("b", 443), "x")]);
+    assert_eq!(world.settle(&config), ["1.2.3.4", "1.2.3.4"]);
+    world.change(0, |it| app(it, "y"));
+    assert_eq!(world.settle(&config), ["", "1.2.3.4"]);
+    world.change(0, |it| app(it, "x"));
+    assert_eq!(world.settle(&config), ["1.2.3.4", "1.2.3.4"]);
+}
+
+/// O11: who is refused is told everybody who is in the way.
+#[test]
+fn all_users_of_an_address_are_named() {
+    let config = config([pool("p", &["1.2.3.4/32"])]);
+    let shared = |name: &str, port| asking(name, "1.2.3.4").shared("k").ports(&[("TCP", port)]);
+    let mut world = World::with([shared("a", 80), shared("b", 443)]);
+    world.settle(&config);
+    world.services.extend([shared("c", 80), asking("x", "1.2.3.4").ports(&[("TCP", 8080)])]);
+    let allocation = world.pass(&config);
+    assert_eq!(why(&allocation, "c"), r#"port TCP/80 is already in use on "1.2.3.4""#);
+    assert_eq!(
+        why(&allocation, "x"),
+        r#"can't change sharing key for "ns/x", address also in use by ns/a,ns/b"#
+    );
+}
+
+/// U1 to U3, in each family and in both.
 #[test]
 fn automatic_choice_and_reuse() {
-    let config = config([pool("a", &["1.2.3.4/31"]), pool("b", &["1.2.3.10/31"])]);
-    let mut world = World::with(["s1", "s2", "s3", "s4"].map(named));
-    assert_eq!(world.settle(&config), ["1.2.3.4", "1.2.3.5", "1.2.3.10", "1.2.3.11"]);
-    world.services.push(named("s5").shared("k"));
-    assert_eq!(why(&world.pass(&config), "s5"), "no available IPs");
-    world.services.remove(0);
-    assert_eq!(world.settle(&config)[3], "1.2.3.4", "what is freed goes to who waits");
-    world.services.push(named("s6"));
-    world.services.push(named("s7").shared("k").ports(&[("TCP", 443)]));
-    assert_eq!(world.settle(&config)[3..], ["1.2.3.4", "", "1.2.3.4"]);
+    let config =
+        config([pool("a", &["1.2.3.4/31", "1000::4/127"]), pool("b", &["1.2.3.10/31", "1000::10/127"])]);
+    for (cluster, policy, expected) in [
+        (&["10.96.0.1"][..], "SingleStack", ["1.2.3.4", "1.2.3.5", "1.2.3.10", "1.2.3.11"]),
+        (V6, "SingleStack", ["1000::4", "1000::5", "1000::10", "1000::11"]),
+        (
+            DUAL,
+            "RequireDualStack",
+            ["1.2.3.4 1000::4", "1.2.3.5 1000::5", "1.2.3.10 1000::10", "1.2.3.11 1000::11"],
+        ),
+    ] {
+        let of = |name: &str| named(name).cluster(cluster).policy(policy);
+        let mut world = World::with(["s1", "s2", "s3", "s4"].map(of));
+        assert_eq!(world.settle(&config), expected);
+        world.services.push(of("s5").shared("k"));
+        assert_eq!(why(&world.pass(&config), "s5"), "no available IPs");
+        world.services.remove(0);
+        assert_eq!(world.settle(&config)[3], expected[0], "what is freed goes to who waits");
+        world.services.push(of("s6"));
+        world.services.push(of("s7").shared("k").ports(&[("TCP", 443)]));
+        assert_eq!(world.settle(&config)[3..], [expected[0], "", expected[0]]);
+    }
+}
+
+/// O34: the address that a Service moves away from goes to who waits for it, in the same pass.
+#[test]
+fn what_a_move_frees_is_given_at_once() {
+    let config = config([pool("p", &["1.2.3.4/31"])]);
+    let mut world = World::with([asking("a", "1.2.3.4"), asking("b", "1.2.3.4")]);
+    assert_eq!(world.settle(&config), ["1.2.3.4", ""]);
+    world.change(0, |it| it.annotations(&[("metallb.io/loadBalancerIPs", "1.2.3.5")]));
+    world.pass(&config);
+    let shown: Vec<String> =
+        world.services.iter().map(|it| it.clone().lb().ingress.texts().join(" ")).collect();
+    assert_eq!(shown, ["1.2.3.5", "1.2.3.4"]);
+}
+
+/// Y2: whoever has an address has it after any number of restarts, and who waits goes on waiting.
+#[test]
+fn restarts_move_nobody() {
+    let config = config([pool("p", &["1.2.3.4/31"])]);
+    let mut world = World::with([named("c"), named("d"), named("a"), named("b")]);
+    assert_eq!(world.settle(&config), ["", "", "1.2.3.4", "1.2.3.5"]);
+    for _ in 0..5 {
+        world.held = Held::default();
+        let allocation = world.pass(&config);
+        assert!(allocation.outcomes.values().all(|outcome| outcome.write.is_none()));
+    }
 }
 
 #[test]
 fn what_was_written_counts_before_it_is_seen() {
     let config = config([pool("p", &["1.2.3.4/31"])]);
-    let services =
-        |names: &[&str]| names.iter().map(|name| named(name).lb()).map(|it| (it.key.clone(), it)).collect();
+    let services = |names: &[&str]| by_key(names.iter().map(|name| named(name).lb()));
     let mut held = Held::default();
     let first = allocate(&config, &services(&["b"]), &held);
     let (key, outcome) = first.outcomes.into_iter().next().unwrap();
     assert_eq!(outcome.assignment.as_ref().unwrap().addresses[0].to_string(), "1.2.3.4");
-    held.record(key.clone(), outcome.write.unwrap());
+    held.record(Arc::clone(&key), outcome.write.unwrap());
     // The store still shows b without an address, and a new Service that comes first by name.
     let second = allocate(&config, &services(&["a", "b"]), &held);
     let address = |allocation: &Allocation, name: &str| {

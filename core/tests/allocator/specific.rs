@@ -1,5 +1,7 @@
 //! Addresses and pools by name: who may have them, in sequences on one allocator.
 
+use ferrolb_core::testing::{match_labels, namespace};
+
 use super::*;
 
 fn sequence_config() -> Config {
@@ -53,6 +55,10 @@ fn one_address_after_the_other() {
         assert_eq!(ask(of("s2"), a), mismatch("s2", "s1"));
         assert_eq!(ask(of("s2"), b), "");
         assert_eq!(ask(of("s1"), b), mismatch("s1", "s2"));
+        // Freed, moved, and taken where the other one was.
+        assert_eq!(ask(of("s1").kind("ClusterIP"), a), "");
+        assert_eq!(ask(of("s2"), a), "");
+        assert_eq!(ask(of("s1"), b), "");
         for address in buggy {
             let expected =
                 if v6 { String::new() } else { format!(r#"["{address}"] is not allowed in config"#) };
@@ -153,6 +159,24 @@ fn a_named_pool_until_it_is_full() {
     }
 }
 
+/// L9: a pool of one family serves who has that family, and one of both serves both.
+#[test]
+fn a_named_pool_of_one_family_or_both() {
+    let (v4, v6) = (["1.2.3.4/31", "1.2.3.10/31"], ["1000::/127", "2000::/127"]);
+    let pools = [on_request("test-v4", &v4), on_request("test-v6", &v6)];
+    let config = config(pools);
+    let both = super::config([on_request("test-dualstack", &[v4, v6].concat())]);
+    let from = |cluster: &[&str], name: &str| {
+        let it = named("s").cluster(cluster).policy("PreferDualStack");
+        World::with([it.annotations(&[("metallb.io/address-pool", name)])])
+    };
+    assert_eq!(from(&["10.96.0.1"], "test-v4").settle(&config), ["1.2.3.4"]);
+    assert_eq!(from(V6, "test-v6").settle(&config), ["1000::"]);
+    assert_eq!(from(DUAL, "test-dualstack").settle(&both), ["1.2.3.4 1000::"]);
+    let wrong = from(V6, "test-v4").pass(&config);
+    assert_eq!(why(&wrong, "s"), r#"["<nil>"] is not allowed in config"#);
+}
+
 #[test]
 fn only_pools_for_everybody_are_used_unasked() {
     let config = config([
@@ -195,6 +219,46 @@ fn restricted_pools_by_priority() {
     // A pool that names no namespace and no label, only a rank, is for everybody and comes first.
     let ranked = config([pool("a", &["1.1.1.0/32"]), restricted("z", "2.2.2.0/32", None, None, 7)]);
     assert_eq!(World::with([named("s"), named("t")]).settle(&ranked), ["2.2.2.0", "1.1.1.0"]);
+    // O38: of equal rank, the first by name.
+    let equal = ["b", "a"].map(|name| restricted(name, "1.1.1.0/32", Some("ns"), None, 7));
+    let [b, mut a] = equal;
+    a.spec.addresses = vec!["2.2.2.0/32".to_owned()];
+    assert_eq!(World::with([named("s"), named("t")]).settle(&config([b, a])), ["2.2.2.0", "1.1.1.0"]);
+}
+
+/// A pool for namespaces by label: before one by name of a higher number, and for nobody where no namespace has
+/// the label (O14), whoever asks for it.
+#[test]
+fn namespaces_by_label() {
+    let by_label = |name: &str, entry: &str, priority, label: &str| {
+        let mut object = restricted(name, entry, None, None, priority);
+        let allocation = object.spec.service_allocation.get_or_insert_default();
+        allocation.namespace_selectors = vec![match_labels(&[("zone", label)])];
+        object
+    };
+    let pools = [
+        by_label("label", "1.1.1.0/32", 10, "a"),
+        restricted("name", "2.2.2.0/32", Some("ns"), None, 20),
+        restricted("last", "3.3.3.0/32", Some("ns"), None, 0),
+        by_label("nobody", "4.4.4.0/32", 1, "none"),
+        pool("open", &["5.5.5.0/32"]),
+    ];
+    let in_zone = |zone: &str| {
+        let namespaces = [namespace("ns", &[("zone", zone)]), namespace("other", &[])];
+        compile(&Resources::default().with_pools(pools.clone()).with_namespaces(namespaces)).config
+    };
+    let mut world = World::with(["a", "b", "c", "d", "e"].map(named));
+    assert_eq!(world.settle(&in_zone("a")), ["1.1.1.0", "2.2.2.0", "3.3.3.0", "5.5.5.0", ""]);
+    let mut asking = World::with([
+        asking("s", "4.4.4.0"),
+        named("t").annotations(&[("metallb.io/address-pool", "nobody")]),
+    ]);
+    let refused = asking.pass(&in_zone("a"));
+    for name in ["s", "t"] {
+        assert_eq!(why(&refused, name), "pool nobody not compatible for ip assignment");
+    }
+    // The namespace loses the label: the pool is for it no more.
+    assert_eq!(world.settle(&in_zone("b")), ["", "2.2.2.0", "3.3.3.0", "5.5.5.0", ""]);
 }
 
 /// What is freed is given again when the change is seen, and a pool that is added moves nobody.

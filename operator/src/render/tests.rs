@@ -464,6 +464,29 @@ fn certificate_and_ca_bundle_are_left_to_the_webhook() {
     assert!(!registration.to_value().to_string().contains("caBundle"));
 }
 
+/// Labels that pods of others often have: a Service that selects them hands them our reviews.
+#[test]
+fn services_select_our_pods_and_no_others() {
+    let objects = rendered(&metallb(json!({})));
+    let foreign = [
+        json!({"component": "controller", "app.kubernetes.io/component": "controller", "app.kubernetes.io/name": "ingress-nginx"}),
+        json!({"component": "webhook-server", "app": "cert-manager", "app.kubernetes.io/name": "webhook"}),
+        json!({"component": "speaker", "k8s-app": "cilium"}),
+        json!({"app": "metallb"}),
+    ];
+    let labels = |pod: &Value| pod["spec"]["template"]["metadata"]["labels"].clone();
+    let ours: Vec<Value> = objects.iter().map(|object| labels(&object.to_value())).collect();
+    let mut services = 0;
+    for service in objects.iter().filter(|object| object.kind() == Kind::Service).map(Object::to_value) {
+        let selector = service["spec"]["selector"].as_object().unwrap().clone();
+        let selects = |pod: &&Value| selector.iter().all(|(key, value)| pod[key] == *value);
+        assert_eq!(foreign.iter().filter(selects).count(), 0, "{service}");
+        assert_eq!(ours.iter().filter(selects).count(), 1, "{service}");
+        services += 1;
+    }
+    assert!(services > 0);
+}
+
 #[test]
 fn what_runs_more_than_once_has_a_budget_that_lets_a_drain_through_and_prefers_different_nodes() {
     for (replicas, expected) in [(1, vec![object::WEBHOOK]), (3, vec![object::WEBHOOK, object::CONTROLLER])] {

@@ -15,7 +15,7 @@ pub enum MinVersion {
     Tls12,
     /// TLS 1.3.
     #[default]
-    #[value(name = "VersionTLS13")]
+    #[value(name = "VersionTLS13", alias = "")]
     Tls13,
 }
 

@@ -45,7 +45,7 @@ impl Report {
             let layer2 = service_l2_status(it, &world.this_node);
             let bgp = service_bgp_status(it, &world.this_node);
             let events = events(it, plan, world);
-            let uid = || world.services.get(key).map(|service| service.uid.clone()).unwrap_or_default();
+            let uid = || world.services.get(key).map(|service| service.uid.to_string()).unwrap_or_default();
             let anything = layer2.is_some() || bgp.is_some() || !events.is_empty();
             anything.then(|| (key.clone(), ServiceReport { uid: uid(), layer2, bgp, events }))
         });

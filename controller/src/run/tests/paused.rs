@@ -27,7 +27,7 @@ async fn a_leader_is_stopped_between_decision_and_write_again_and_again() {
     let mut controllers = Vec::new();
     for pod in ["controller-1", "controller-2"] {
         let (client, gate) = api.attach().await;
-        controllers.push((Running::start_with(&api, client, pod, FASTER), gate));
+        controllers.push((Running::start_with(&api, client, pod, FASTER, &[]), gate));
         until("the first address", || address(&api, "first") == "10.0.0.0").await;
     }
     let leader = || api.get("leases", NAMESPACE, "metallb.io.controller")["spec"]["holderIdentity"].clone();

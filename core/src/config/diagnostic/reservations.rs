@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ipnet::IpNet;
+
 use super::super::ranges::{IpRange, RangeError};
 use super::{Name, Problem, Severity};
 use crate::text::Quoted;
@@ -20,6 +22,13 @@ pub enum ReservationProblem {
     },
     /// An entry cannot be read.
     InvalidEntry(RangeError),
+    /// An entry is a CIDR with bits beyond its length.
+    HostBits {
+        /// The entry.
+        entry: String,
+        /// What it is read as.
+        cidr: IpNet,
+    },
     /// An entry shares addresses with another one, of the same or of another reservation.
     Overlap {
         /// The entry.
@@ -49,7 +58,7 @@ impl Problem for ReservationProblem {
             | Self::Overlap { .. }
             | Self::NegativeQuota(_) => Severity::Invalid,
             Self::NotInPool(_) | Self::UnknownNamespace(_) => Severity::Unresolved,
-            Self::PartlyInPool(_) | Self::HolderOfNothing => Severity::Doubtful,
+            Self::HostBits { .. } | Self::PartlyInPool(_) | Self::HolderOfNothing => Severity::Doubtful,
         }
     }
 
@@ -65,6 +74,7 @@ impl Problem for ReservationProblem {
             Self::Overlap { earlier, .. } => {
                 format!("take the addresses out here or in AddressReservation {}", Quoted(earlier))
             }
+            Self::HostBits { cidr, .. } => format!("write {cidr}, the address alone, or a range, whichever is meant"),
             Self::NegativeQuota(_) => "write 0 or more".into(),
             Self::NotInPool(_) | Self::PartlyInPool(_) => {
                 "add the addresses to an IPAddressPool, or reserve addresses of one".into()
@@ -82,6 +92,13 @@ impl Problem for ReservationProblem {
             }
             Self::Empty { field } => write!(f, "{of}: {field} is empty"),
             Self::InvalidEntry(error) => write!(f, "{of}: {error}"),
+            Self::HostBits { entry, cidr } => write!(
+                f,
+                "{of}: {} is read as {cidr} ({}-{})",
+                Quoted(entry),
+                cidr.network(),
+                cidr.broadcast()
+            ),
             Self::Overlap { range, earlier } => {
                 write!(f, "{of}: {range} shares addresses with AddressReservation {}", Quoted(earlier))
             }
