@@ -447,7 +447,7 @@ fn line_one_names_what_to_change_and_changing_it_helps() {
     }
     one_after_another(&product);
     status_counts(&product);
-    let all = cases.len() + 7;
+    let all = cases.len() + 9;
     measured("reasons that were named and mended", format!("{all} in {} s", begin.elapsed().as_secs()));
     product.lab.delete(&services()).unwrap();
     product.lab.delete(PINNED).unwrap();
@@ -508,6 +508,51 @@ fn one_after_another(product: &Product) {
     network_unavailable(product, "False");
     reached(product, "why-node");
     product.kubectl(&["-n", "demo", "delete", "service", "why-node"]);
+
+    quota(product);
+    another_writer(product);
+}
+
+/// A namespace has what it may have.
+fn quota(product: &Product) {
+    let quota = |addresses: u8| {
+        let reservation = format!(
+            "{{apiVersion: ferrolb.io/v1alpha1, kind: AddressReservation, metadata: {{name: why-quota, namespace: \
+             {NAMESPACE}}}, spec: {{quotas: [{{namespace: demo, maxAddresses: {addresses}}}]}}}}"
+        );
+        product.lab.apply(&reservation).unwrap();
+    };
+    quota(1);
+    let more = service("why-more", "", "", "");
+    product.lab.apply(&more).unwrap();
+    says(product, "why-more", "AddressReservation why-quota, spec.quotas: ");
+    quota(100);
+    reached(product, "why-more");
+    product.lab.delete(&more).unwrap();
+    product.kubectl(&["-n", NAMESPACE, "delete", "addressreservation", "why-quota"]);
+}
+
+/// Somebody else writes the status, again and again, and stops.
+fn another_writer(product: &Product) {
+    let contested = service("why-contested", "", "", "");
+    product.lab.apply(&contested).unwrap();
+    reached(product, "why-contested");
+    until("line one of why-contested", Duration::from_secs(40), || {
+        let foreign = r#"{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.9"}]}}}"#;
+        let patch =
+            ["patch", "service", "why-contested", "--subresource=status", "--type=merge", "-p", foreign];
+        product.kubectl(&[&["-n", "demo", "--field-manager=cloud"], &patch[..]].concat());
+        let said = first_line(product, "why-contested");
+        if said.starts_with("Service demo/why-contested, spec.loadBalancerClass: ") {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    });
+    product.lab.delete(&contested).unwrap();
+    product.lab.apply(&contested).unwrap();
+    reached(product, "why-contested");
+    product.lab.delete(&contested).unwrap();
 }
 
 fn network_unavailable(product: &Product, status: &str) {
