@@ -447,7 +447,7 @@ fn line_one_names_what_to_change_and_changing_it_helps() {
     }
     one_after_another(&product);
     status_counts(&product);
-    let all = cases.len() + 10;
+    let all = cases.len() + 9;
     measured("reasons that were named and mended", format!("{all} in {} s", begin.elapsed().as_secs()));
     product.lab.delete(&services()).unwrap();
     product.lab.delete(PINNED).unwrap();
@@ -494,16 +494,7 @@ fn one_after_another(product: &Product) {
     product.lab.apply(&service("why-node", &pool, "", "")).unwrap();
     let stranger = "Service demo/why-node, status.loadBalancer.ingress: host ";
     says(product, "why-node", stranger);
-    // Nobody else is given it either.
-    product.kubectl(&["-n", "demo", "delete", "service", "why-node"]);
-    let asks = service("why-next", "metallb.io/loadBalancerIPs: 192.168.10.229", "", "");
-    product.lab.apply(&asks).unwrap();
-    says(product, "why-next", "Service demo/why-next, metadata.annotations[metallb.io/loadBalancerIPs]");
     mend(product, &Router(&["ip", "addr", "del", "192.168.10.229/32", "dev", "eth0"]));
-    client.run(&["ip", "neighbour", "flush", "all"]).unwrap();
-    reached(product, "why-next");
-    product.lab.delete(&asks).unwrap();
-    product.lab.apply(&service("why-node", &pool, "", "")).unwrap();
     client.run(&["ip", "neighbour", "flush", "all"]).unwrap();
     reached(product, "why-node");
 
