@@ -7,6 +7,7 @@ mod community;
 mod configuration_state;
 mod ip_address_pool;
 mod l2_advertisement;
+mod membership;
 mod metallb;
 mod service_bgp_status;
 mod service_l2_status;
@@ -18,6 +19,7 @@ pub use community::{Community, CommunityAlias, CommunitySpec, CommunityStatus};
 pub use configuration_state::{ConfigurationResult, ConfigurationState, ConfigurationStateStatus};
 pub use ip_address_pool::{IPAddressPool, IPAddressPoolSpec, IPAddressPoolStatus, ServiceAllocation};
 pub use l2_advertisement::{L2Advertisement, L2AdvertisementSpec, L2AdvertisementStatus, PreferredNode};
+pub use membership::{LeaseTimes, LeaseTimesError, MembershipConfig, MembershipMode};
 pub use metallb::{
     ComponentStatus, FrrK8sConfig, LogLevel, MetalLB, MetalLBSpec, MetalLBStatus, MetricsConfig,
     NetworkPolicies, TlsConfig, TlsVersion, WorkloadConfig,

@@ -26,6 +26,8 @@ pub mod annotation {
     /// On a speaker's ConfigurationState: addresses that hosts have which are no speakers, as the links of its
     /// node see it, separated by commas.
     pub const ADDRESS_CONFLICTS: &str = "ferrolb.io/address-conflicts";
+    /// On a speaker's Lease: what it tells the other speakers of itself, as JSON.
+    pub const SPEAKER_CARD: &str = "ferrolb.io/speaker";
     /// Prefix of the annotations in use.
     pub const PREFIX: &str = "metallb.io/";
     /// Prefix of the annotations that MetalLB deprecated; still read where the new key is absent.
@@ -114,6 +116,8 @@ pub mod object {
     pub const OPERATOR_LEASE: &str = "metallb.io.metallboperator";
     /// Lease of the controller: whoever holds it writes addresses.
     pub const CONTROLLER_LEASE: &str = "metallb.io.controller";
+    /// Names of the speakers' Leases begin so; the name of the node follows.
+    pub const SPEAKER_LEASE_PREFIX: &str = "speaker-";
     /// The CRD that owns cluster-scoped operands.
     pub const METALLB_CRD: &str = "metallbs.metallb.io";
     /// The CRD whose versions the webhook converts.

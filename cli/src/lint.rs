@@ -131,6 +131,13 @@ pub(crate) struct Place {
     pub(crate) span: Range<usize>,
 }
 
+impl Place {
+    /// Orders places as they are read.
+    pub(crate) fn key(&self) -> (usize, usize, usize) {
+        (self.source, self.span.start, self.span.end)
+    }
+}
+
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {

@@ -5,6 +5,7 @@
 //! render    ┼→ objects  ─→ ┼ manager    the operator's Deployment for kustomize
 //! manager   ┘              ├ chart      a Helm chart
 //!                          ├ bundle     an OLM bundle
+//!                          ├ catalog    an OLM catalog with the bundle in it
 //!                          └ monitoring what a Prometheus operator takes
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! same version gives the same bytes.
 
 pub(crate) mod bundle;
+pub(crate) mod catalog;
 pub(crate) mod chart;
 pub(crate) mod manifests;
 pub(crate) mod monitoring;

@@ -21,7 +21,7 @@ use ferrolb_api::v1beta1::{
 use ferrolb_api::v1beta2::BGPPeer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::config::{Diagnostic, Kind, ObjectRef, Severity, compile_with_last};
+use crate::config::{Compiler, Diagnostic, Kind, ObjectRef, Severity};
 use crate::resources::Resources;
 
 /// An object that somebody wants to store or to delete.
@@ -91,60 +91,81 @@ impl Verdict {
 
 /// Judges a change. `existing` is what is stored in `namespace`, the namespace of the product.
 pub fn admit(existing: &Resources, candidate: Candidate, operation: Operation, namespace: &str) -> Verdict {
-    let metadata = candidate.metadata();
-    let Some(kind) = candidate.kind() else { return metallb::admit(&candidate, operation) };
-    let reference = ObjectRef::new(kind, metadata.name.clone().unwrap_or_default());
-    if metadata.namespace.as_deref() != Some(namespace) {
-        // What lies elsewhere is not in force anyway, so a stray object may still be edited and deleted.
-        return match operation {
-            Operation::Create => {
-                Verdict::Denied { message: format!("resource must be created in {namespace} namespace") }
+    Admission::default().admit(existing, candidate, operation, namespace)
+}
+
+/// Judges one change after the other: what was read of objects that are still the same ones is kept.
+#[derive(Debug, Default)]
+pub struct Admission {
+    compiler: Compiler,
+}
+
+impl Admission {
+    /// As [`admit`].
+    pub fn admit(
+        &mut self,
+        existing: &Resources,
+        candidate: Candidate,
+        operation: Operation,
+        namespace: &str,
+    ) -> Verdict {
+        let metadata = candidate.metadata();
+        let Some(kind) = candidate.kind() else { return metallb::admit(&candidate, operation) };
+        let reference = ObjectRef::new(kind, metadata.name.clone().unwrap_or_default());
+        if metadata.namespace.as_deref() != Some(namespace) {
+            // What lies elsewhere is not in force anyway, so a stray object may still be edited and deleted.
+            return match operation {
+                Operation::Create => {
+                    Verdict::Denied { message: format!("resource must be created in {namespace} namespace") }
+                }
+                Operation::Update => Verdict::Allowed {
+                    warnings: vec![format!(
+                        "{reference} is not in force: it is not in namespace {namespace}"
+                    )],
+                },
+                Operation::Delete => Verdict::allowed(),
+            };
+        }
+        let mut warnings = Vec::new();
+        let mut resources = existing.clone();
+        if operation == Operation::Delete {
+            if let Some(message) = deletion_breaks(existing, &candidate) {
+                return Verdict::Denied { message };
             }
-            Operation::Update => Verdict::Allowed {
-                warnings: vec![format!("{reference} is not in force: it is not in namespace {namespace}")],
-            },
-            Operation::Delete => Verdict::allowed(),
-        };
-    }
-    let mut warnings = Vec::new();
-    let mut resources = existing.clone();
-    if operation == Operation::Delete {
-        if let Some(message) = deletion_breaks(existing, &candidate) {
-            return Verdict::Denied { message };
+            warnings.extend(held_addresses(&candidate));
+            candidate.take_out_of(&mut resources);
+        } else if metadata.deletion_timestamp.is_some() {
+            return Verdict::allowed();
+        } else {
+            resources = candidate.put_into(resources);
         }
-        warnings.extend(held_addresses(&candidate));
-        candidate.take_out_of(&mut resources);
-    } else if metadata.deletion_timestamp.is_some() {
-        return Verdict::allowed();
-    } else {
-        resources = candidate.put_into(resources);
-    }
-    let compiled = compile_with_last(&resources, Some(&reference));
-    let (own, others): (Vec<_>, Vec<_>) =
-        compiled.diagnostics.into_iter().partition(|it| it.object == reference);
-    let invalid: Vec<&Diagnostic> = own.iter().filter(|it| it.severity() == Severity::Invalid).collect();
-    if !invalid.is_empty() {
-        let message = messages(invalid.iter().copied()).join("\n");
-        return match invalid.iter().any(|it| it.is_unreadable()) {
-            true => Verdict::Unreadable { message },
-            false => Verdict::Denied { message },
-        };
-    }
-    warnings.extend(messages(&own));
-    // What is found with others now and was not before.
-    let others = others.into_iter().filter(matters).collect::<Vec<_>>();
-    if !others.is_empty() {
-        let known = compile_with_last(existing, None).diagnostics;
-        let mut count = BTreeMap::new();
-        for text in known.iter().filter(|it| matters(it)).map(ToString::to_string) {
-            *count.entry(text).or_insert(0) += 1;
+        let compiled = self.compiler.compile_with_last(&resources, Some(&reference));
+        let (own, others): (Vec<_>, Vec<_>) =
+            compiled.diagnostics.into_iter().partition(|it| it.object == reference);
+        let invalid: Vec<&Diagnostic> = own.iter().filter(|it| it.severity() == Severity::Invalid).collect();
+        if !invalid.is_empty() {
+            let message = messages(invalid.iter().copied()).join("\n");
+            return match invalid.iter().any(|it| it.is_unreadable()) {
+                true => Verdict::Unreadable { message },
+                false => Verdict::Denied { message },
+            };
         }
-        warnings.extend(others.iter().map(ToString::to_string).filter(|text| {
-            let left = count.get_mut(text).filter(|left| **left > 0);
-            left.map(|left| *left -= 1).is_none()
-        }));
+        warnings.extend(messages(&own));
+        // What is found with others now and was not before.
+        let others = others.into_iter().filter(matters).collect::<Vec<_>>();
+        if !others.is_empty() {
+            let known = self.compiler.compile(existing).diagnostics;
+            let mut count = BTreeMap::new();
+            for text in known.iter().filter(|it| matters(it)).map(ToString::to_string) {
+                *count.entry(text).or_insert(0) += 1;
+            }
+            warnings.extend(told(others.iter().map(ToString::to_string).filter(|text| {
+                let left = count.get_mut(text).filter(|left| **left > 0);
+                left.map(|left| *left -= 1).is_none()
+            })));
+        }
+        Verdict::Allowed { warnings }
     }
-    Verdict::Allowed { warnings }
 }
 
 /// Doubts about an object are the affair of whoever edits it.
@@ -152,8 +173,19 @@ fn matters(diagnostic: &Diagnostic) -> bool {
     matches!(diagnostic.severity(), Severity::Invalid | Severity::Unresolved)
 }
 
+/// So many faults are told at most: an object of megabytes could have a hundred thousand.
+const TOLD: usize = 50;
+
 fn messages<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> Vec<String> {
-    diagnostics.into_iter().map(|it| it.message.to_string()).collect()
+    told(diagnostics.into_iter().map(|it| it.message.to_string()))
+}
+
+/// The first texts, and how many there are beside them.
+fn told(mut texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut told: Vec<String> = texts.by_ref().take(TOLD).collect();
+    let more = texts.count();
+    told.extend((more > 0).then(|| format!("and {more} more")));
+    told
 }
 
 /// Why the candidate must not be deleted.

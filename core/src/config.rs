@@ -29,7 +29,6 @@ use std::sync::Arc;
 pub use self::advertisements::{Interfaces, L2Advertisement};
 pub use self::bfd::BfdProfile;
 pub use self::bgp_advertisements::BgpAdvertisement;
-pub(crate) use self::compile::compile_with_last;
 pub use self::compile::{Compiled, Compiler, compile};
 pub use self::diagnostic::{
     AdvertisementProblem, BfdField, BfdProblem, BgpAdvertisementProblem, CommunityProblem,

@@ -7,9 +7,13 @@ use std::sync::Arc;
 use ferrolb_api::v1beta1::{
     BFDProfileSpec, BGPAdvertisementSpec, IPAddressPool, IPAddressPoolStatus, L2AdvertisementSpec,
 };
+use ferrolb_api::v1beta2::BGPPeer;
 use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
 use ferrolb_core::resources::Resources;
-use ferrolb_core::testing::{bfd_profile, bgp_advertisement, bgp_peer, community, l2_advertisement, pool};
+use ferrolb_core::testing::{
+    bfd_profile, bgp_advertisement, bgp_peer, community, l2_advertisement, match_labels, node, pool,
+    reservation,
+};
 use k8s_openapi::api::core::v1::SecretReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -69,6 +73,18 @@ fn all_faults_are_told_at_once() {
              parsing address pool p: invalid CIDR \"2\" in pool \"p\": invalid CIDR \"2\""
         )
     );
+}
+
+#[test]
+fn of_very_many_faults_the_first_are_told_and_the_number_of_the_others() {
+    let entries = vec!["10.0.0.1/32"; 20_000];
+    let Verdict::Denied { message } =
+        judge(&Resources::default(), here(pool("p", &entries)), Operation::Create)
+    else {
+        panic!("the same address over and over")
+    };
+    assert_eq!(message.lines().count(), 51);
+    assert!(message.ends_with("\nand 19949 more"), "{}", message.lines().last().unwrap());
 }
 
 #[test]
@@ -273,4 +289,95 @@ fn a_change_that_harms_others_is_a_warning() {
             r#"BGPAdvertisement "ad" refers to IPAddressPool "pool", which does not exist"#,
         ])
     );
+}
+
+#[test]
+fn every_kind_belongs_in_our_namespace() {
+    let elsewhere = |mut candidate: Candidate| {
+        macro_rules! move_to_default {
+            ($($kind:ident),*) => {
+                match &mut candidate {
+                    $(Candidate::$kind(it) => Arc::make_mut(it).metadata.namespace = Some("default".to_owned()),)*
+                    Candidate::MetalLb { .. } => {}
+                }
+            };
+        }
+        move_to_default!(
+            IpAddressPool,
+            AddressReservation,
+            L2Advertisement,
+            BgpAdvertisement,
+            BgpPeer,
+            BfdProfile,
+            Community
+        );
+        candidate
+    };
+    for here in [
+        candidate!(IpAddressPool, pool("new", &["10.9.0.0/24"])),
+        candidate!(AddressReservation, reservation("new", &["10.9.0.1"])),
+        candidate!(L2Advertisement, l2_advertisement("new", L2AdvertisementSpec::default())),
+        candidate!(BgpAdvertisement, bgp_advertisement("new", BGPAdvertisementSpec::default())),
+        candidate!(BgpPeer, bgp_peer("new", "1.2.3.5")),
+        candidate!(BfdProfile, bfd_profile("new", BFDProfileSpec::default())),
+        candidate!(Community, community("new", &[("other", "1:2")])),
+    ] {
+        let judge = |candidate| admit(&bgp_cluster(), candidate, Operation::Create, NAMESPACE);
+        let refused = denied("resource must be created in metallb-system namespace");
+        assert_eq!(judge(elsewhere(here.clone())), refused, "{here:?}");
+        assert!(matches!(judge(here.clone()), Verdict::Allowed { .. }), "a second one: {here:?}");
+    }
+}
+
+/// What can be read of itself is read, and what names something else waits for it.
+#[test]
+fn communities_with_a_colon_are_values_and_others_are_aliases() {
+    let create = |communities: &[&str]| {
+        let communities = communities.iter().map(|it| (*it).to_owned()).collect();
+        let spec = BGPAdvertisementSpec { communities, ..Default::default() };
+        let ad = bgp_advertisement("new", spec);
+        admit(&Resources::default(), candidate!(BgpAdvertisement, ad), Operation::Create, NAMESPACE)
+    };
+    let unknown = |alias: &str| {
+        format!("invalid community format: {alias}\ninvalid community \"{alias}\" in BGP advertisement")
+    };
+    assert_eq!(
+        create(&["alias", "myCommunityAlias"]),
+        warned(&[&unknown("alias"), &unknown("myCommunityAlias")])
+    );
+    let Verdict::Denied { message } = create(&["11111:11aaaa", "larg:12345:12345:12345", "alias"]) else {
+        panic!("values that are none are refused")
+    };
+    for expected in [
+        "invalid community value: invalid section \"11aaaa\" of community \"11111:11aaaa\"",
+        "invalid community value: invalid marker for large community",
+    ] {
+        assert!(message.contains(expected), "{message}");
+    }
+    assert!(!message.contains("invalid community format: alias"), "{message}");
+}
+
+#[test]
+fn nodes_decide_whether_two_peers_meet() {
+    let on = |name: &str, node: &str| {
+        let mut peer = bgp_peer(name, "1.2.3.4");
+        peer.spec.node_selectors = vec![match_labels(&[("name", node)])];
+        peer
+    };
+    let stored = Resources::default()
+        .with_nodes(["node1", "node2"].map(|name| node(name, &[("name", name)])))
+        .with_bgp_peers([on("a", "node1")]);
+    for operation in [Operation::Create, Operation::Update] {
+        let judge = |peer: BGPPeer| admit(&stored, candidate!(BgpPeer, peer), operation, NAMESPACE);
+        assert_eq!(judge(on("b", "node2")), allowed());
+        assert_eq!(
+            judge(on("b", "node1")),
+            denied(r#"peer 1.2.3.4 already exists: BGPPeer "b" and BGPPeer "a" select the same node"#)
+        );
+        assert_eq!(
+            judge(on("b", "gone")),
+            warned(&[r#"nodeSelectors of BGPPeer "b" match no Node"#]),
+            "it may come"
+        );
+    }
 }

@@ -150,8 +150,24 @@ fn each_process_speaks_of_what_it_does() {
     let bad_alias =
         "configuration error: parsing community \"a\": invalid community format: 1234 (Community \"c\")";
     let bad_pool = "configuration error: parsing address pool p: pool has no prefixes defined";
+    let mut empty = on("node1", bgp_peer("peer1", ""));
+    (empty.spec.my_asn, empty.spec.peer_asn, empty.spec.peer_address) = (0, None, None);
+    let says_nothing = "configuration error: parsing peer peer1 missing local ASN\n\
+                        parsing peer peer1 missing peer ASN and dynamicASN\n\
+                        parsing peer peer1 peer has no Address or Interface specified";
     let nothing = Resources::default;
+    let two_bad = || nothing().with_secrets::<k8s_openapi::api::core::v1::Secret>([]);
+    let mut other_profile = with_profile.clone();
+    (other_profile.metadata.name, other_profile.spec.peer_address) =
+        (Some("peer2".to_owned()), Some("1.2.3.5".to_owned()));
+    let both = "configuration error: parsing peer peer1 secret ref not found for peer config \
+                \"metallb-system\"/\"peer1\"\nfailed to parse peer peer1 password secret\n\
+                peer peer2 referencing non existing bfd profile my-bfd-profile";
+    other_profile.spec.node_selectors = vec![match_labels(&[("name", "node0")])];
     for (resources, controller, node0, node1) in [
+        (nothing().with_bgp_peers([empty]), "", "", says_nothing),
+        // Two that are wrong, then one of them.
+        (two_bad().with_bgp_peers([with_secret.clone(), other_profile]), "", both, ""),
         (nothing(), "", "", ""),
         (nothing().with_bgp_peers([with_secret.clone()]).with_secrets([of_type("Opaque")]), "", mismatch, ""),
         (

@@ -118,6 +118,15 @@ enum Verb {
         out: PathBuf,
         /// The name of the image.
         reference: String,
+        /// As container images call it.
+        #[arg(long, default_value = "amd64")]
+        architecture: String,
+        /// User and group where a pod names none.
+        #[arg(long)]
+        user: Option<String>,
+        /// A label, as often as wanted.
+        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+        labels: Vec<(String, String)>,
         /// Name in the image, and file.
         #[arg(required = true, value_parser = image_file)]
         files: Vec<ImageFile>,
@@ -147,6 +156,11 @@ enum ApiFault {
 fn image_file(text: &str) -> std::result::Result<ImageFile, String> {
     let (target, source) = text.split_once('=').ok_or("expected TARGET=FILE")?;
     Ok(ImageFile { target: target.trim_start_matches('/').to_owned(), source: source.into() })
+}
+
+fn label(text: &str) -> std::result::Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// Does what the command line says.
@@ -181,8 +195,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Verb::Loss { a, b, percent } => lab()?.loss(&a, &b, percent)?,
         Verb::Api { fault } => api(&lab()?, &fault)?,
         Verb::Push { archive } => println!("{}", lab()?.push(&archive)?.join("\n")),
-        Verb::Image { out, reference, files } => {
-            image::write(&out, &files, &[ImageName { reference, entrypoint: Vec::new() }])?;
+        Verb::Image { out, reference, architecture, user, labels, files } => {
+            let labels = labels.into_iter().collect();
+            let name = ImageName { architecture, user, labels, ..ImageName::new(reference) };
+            image::write(&out, &files, &[name])?;
         }
         Verb::Logs { daemon } => status::logs(&lab()?, daemon.as_deref())?,
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::error::{Attempt, LabError, Result};
 use crate::layout::Layout;
 use crate::namespaces::{Depth, inside};
+use crate::network::batch;
 use crate::process::Process;
 use crate::state::Daemon;
 use crate::topology::{HostSpec, Role};
@@ -95,6 +96,17 @@ impl Host {
             ready.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
             ready.spawn().attempt(|| start(command, self.name()))
         })
+    }
+
+    /// Runs a cable from a new interface here to a new one of another host. It goes with either end.
+    ///
+    /// # Errors
+    /// An interface of the name is there, or a host is gone.
+    pub fn cable(&self, nic: &str, to: &Self, their_nic: &str) -> Result<()> {
+        let pid = to.init.pid;
+        let here = format!("link add {nic} type veth peer name {their_nic} netns {pid}\nlink set {nic} up\n");
+        inside(&self.init, Depth::Network, || batch(&here))?;
+        inside(&to.init, Depth::Network, || batch(&format!("link set {their_nic} up\n")))
     }
 
     /// GET with curl, at most `limit` for all of it.

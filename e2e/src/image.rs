@@ -4,6 +4,7 @@
 //! Input: files and the names they get in the image. Output: the archive that `ctr images import`
 //! and `skopeo copy docker-archive:` read.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -23,13 +24,50 @@ pub struct ImageFile {
     pub target: String,
 }
 
-/// A name for the layer and what runs when a pod names no command.
+/// A name for the layer, and what a container runtime is told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageName {
     /// The full reference, such as `docker.io/lab/agnhost:1`.
     pub reference: String,
-    /// Program and arguments; may be empty.
+    /// Program and arguments when a pod names no command; may be empty.
     pub entrypoint: Vec<String>,
+    /// As container images call it: `amd64`, `arm64`.
+    pub architecture: String,
+    /// User and group where a pod names none.
+    pub user: Option<String>,
+    /// Labels by key.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl ImageName {
+    /// An image for this machine without anything else.
+    #[must_use]
+    pub fn new(reference: impl Into<String>) -> Self {
+        Self {
+            reference: reference.into(),
+            entrypoint: Vec::new(),
+            architecture: "amd64".to_owned(),
+            user: None,
+            labels: BTreeMap::new(),
+        }
+    }
+
+    fn config(&self, layer: &str) -> serde_json::Value {
+        let mut config = json!({"Entrypoint": self.entrypoint});
+        if let Some(user) = &self.user {
+            config["User"] = json!(user);
+        }
+        if !self.labels.is_empty() {
+            config["Labels"] = json!(self.labels);
+        }
+        json!({
+            "architecture": self.architecture,
+            "os": "linux",
+            "created": "1970-01-01T00:00:00Z",
+            "config": config,
+            "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
+        })
+    }
 }
 
 /// Writes the archive to `out`, whole or not at all.
@@ -67,14 +105,7 @@ fn archive(out: impl Write, layer: &[u8], names: &[ImageName]) -> io::Result<()>
     let mut tar = tar::Builder::new(out);
     let mut manifest = Vec::new();
     for name in names {
-        let config = json!({
-            "architecture": "amd64",
-            "os": "linux",
-            "created": "1970-01-01T00:00:00Z",
-            "config": {"Entrypoint": name.entrypoint},
-            "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer_digest}")]},
-        })
-        .to_string();
+        let config = name.config(&layer_digest).to_string();
         let config_name = format!("{}.json", digest(config.as_bytes()));
         append(&mut tar, &config_name, 0o644, config.as_bytes())?;
         manifest.push(json!({"Config": config_name, "RepoTags": [name.reference], "Layers": [layer_name]}));
@@ -107,8 +138,8 @@ mod tests {
         fs::write(&source, "#!/bin/sh\n").unwrap();
         let files = [ImageFile { source, target: "program".to_owned() }];
         let names = [
-            ImageName { reference: "ferrolb.io/a:v1".to_owned(), entrypoint: vec!["/program".to_owned()] },
-            ImageName { reference: "ferrolb.io/b:v1".to_owned(), entrypoint: Vec::new() },
+            ImageName { entrypoint: vec!["/program".to_owned()], ..ImageName::new("ferrolb.io/a:v1") },
+            ImageName { architecture: "arm64".to_owned(), ..ImageName::new("ferrolb.io/b:v1") },
         ];
         write(&folder.join(out), &files, &names).unwrap();
         fs::read(folder.join(out)).unwrap()
@@ -138,6 +169,11 @@ mod tests {
         let manifest: serde_json::Value = serde_json::from_slice(&parts["manifest.json"]).unwrap();
         assert_eq!(manifest[0]["RepoTags"][0], "ferrolb.io/a:v1");
         assert_eq!(manifest[0]["Layers"], manifest[1]["Layers"], "one layer under two names");
+        let config = |index: usize| -> serde_json::Value {
+            serde_json::from_slice(&parts[manifest[index]["Config"].as_str().unwrap()]).unwrap()
+        };
+        assert_eq!(config(0)["config"], json!({"Entrypoint": ["/program"]}));
+        assert_eq!([0, 1].map(|index| config(index)["architecture"].clone()), ["amd64", "arm64"]);
         for (name, content) in parts.iter().filter(|(name, _)| *name != "manifest.json") {
             assert_eq!(name.split('.').next().unwrap(), digest(content));
         }

@@ -141,8 +141,8 @@ fn base_images(layout: &Layout) -> Result<()> {
     }
     let files = [ImageFile { source: layout.tool("agnhost"), target: "agnhost".to_owned() }];
     let name = |reference: &str, entrypoint: &[&str]| ImageName {
-        reference: reference.to_owned(),
         entrypoint: entrypoint.iter().map(ToString::to_string).collect(),
+        ..ImageName::new(reference)
     };
     image::write(
         &archive,

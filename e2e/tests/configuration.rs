@@ -178,3 +178,86 @@ fn every_kind_is_judged_where_it_is_applied() {
         product.lab.delete(object).unwrap();
     }
 }
+
+/// What the states say: result and summary, by the name of the process.
+fn told(product: &Product) -> Vec<(String, String, String)> {
+    let items = product.items(&["-n", NAMESPACE, "configurationstates"]);
+    let of = |item: &serde_json::Value| {
+        let status = &item["status"];
+        (text(&item["metadata"]["name"]), text(&status["result"]), text(&status["errorSummary"]))
+    };
+    let mut told: Vec<_> = items.iter().map(of).collect();
+    told.sort();
+    told
+}
+
+/// Waits until these processes say this, and all others that nothing is wrong.
+fn until_told(product: &Product, what: &str, wrong: &[(&str, &str)]) {
+    let processes = NODES.map(|node| format!("speaker-{node}"));
+    let mut wanted: Vec<_> = ["controller".to_owned()]
+        .into_iter()
+        .chain(processes)
+        .map(|process| match wrong.iter().find(|(name, _)| *name == process) {
+            Some((_, summary)) => (process, "Invalid".to_owned(), (*summary).to_owned()),
+            None => (process, "Valid".to_owned(), String::new()),
+        })
+        .collect();
+    wanted.sort();
+    until(what, Duration::from_secs(30), || {
+        let told = told(product);
+        if told == wanted { Ok(()) } else { Err(format!("{told:?}")) }
+    });
+}
+
+#[test]
+fn each_process_tells_what_is_wrong_for_it() {
+    let product = Product::ready();
+    until_told(&product, "nothing is wrong", &[]);
+    for item in product.items(&["-n", NAMESPACE, "configurationstates"]) {
+        let (labels, node) = (&item["metadata"]["labels"], text(&item["metadata"]["name"]));
+        let node = node.strip_prefix("speaker-").unwrap_or_default();
+        let component = if node.is_empty() { "controller" } else { "speaker" };
+        assert_eq!(labels["metallb.io/component-type"], component);
+        assert_eq!(text(&labels["metallb.io/node-name"]), node);
+        assert_eq!(item["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1), "{item}");
+    }
+    let secret = |type_: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\ntype: {type_}\nmetadata: {{name: bgp-password, namespace: {NAMESPACE}}}\nstringData: {{password: nopass, username: any}}\n"
+        )
+    };
+    let peer = |name: &str, node: &str, more: &str| {
+        object(
+            "BGPPeer",
+            name,
+            &format!(
+                "{{myASN: 64512, peerASN: 64513, peerAddress: 192.168.10.95, nodeSelectors: [{{matchLabels: {{kubernetes.io/hostname: {node}}}}}], {more}}}"
+            ),
+        )
+    };
+    let with_secret = peer("peer1", "k8s-node-1", "passwordSecret: {name: bgp-password}");
+    let with_profile = peer("peer2", "k8s-node-2", "bfdProfile: my-bfd-profile");
+    let profile = object("BFDProfile", "my-bfd-profile", "{}");
+    product.lab.apply(&secret("Opaque")).unwrap();
+    product.lab.apply(&with_secret).unwrap();
+    let of_secret = "configuration error: parsing peer peer1 secret type mismatch on \"metallb-system\"/\"bgp-password\", type \"kubernetes.io/basic-auth\" is expected \nfailed to parse peer peer1 password secret";
+    let of_profile = "configuration error: peer peer2 referencing non existing bfd profile my-bfd-profile";
+    let first = ("speaker-k8s-node-1", of_secret);
+    until_told(&product, "a Secret of another type, by the node that wants it", &[first]);
+    product.lab.apply(&with_profile).unwrap();
+    let second = ("speaker-k8s-node-2", of_profile);
+    until_told(&product, "a missing profile, by the other", &[first, second]);
+    product.kubectl(&["-n", NAMESPACE, "delete", "configurationstates", "--all"]);
+    until_told(&product, "the same again", &[first, second]);
+    product.lab.delete(&secret("Opaque")).unwrap();
+    product.lab.apply(&secret("kubernetes.io/basic-auth")).unwrap();
+    until_told(&product, "the profile alone", &[second]);
+    product.lab.apply(&profile).unwrap();
+    until_told(&product, "nothing any more", &[]);
+    product.kubectl(&["-n", NAMESPACE, "delete", "configurationstate", "controller"]);
+    until_told(&product, "a state that comes back", &[]);
+    for object in [&with_secret, &with_profile, &profile, &secret("kubernetes.io/basic-auth")] {
+        product.lab.delete(object).unwrap();
+    }
+    until_told(&product, "nothing in the end", &[]);
+}

@@ -14,7 +14,9 @@ use std::time::Duration;
 use ferrolb_e2e::wire::{Exchange, Frame, exchanges, first_announcement, now};
 use support::arp::{Asking, answered_by};
 use support::http::Curling;
-use support::{ADDRESS, NAMESPACE, NODES, Product, WORKERS, measured, measured_all, runs, text, until};
+use support::{
+    ADDRESS, NAMESPACE, NODES, Product, WORKERS, measured, measured_all, runs, seconds, text, until,
+};
 
 /// After this time no request has two answers any more, whatever happened before.
 const SETTLED: f64 = 1.0;
@@ -143,6 +145,7 @@ fn the_key_of_the_membership_changes_and_nothing_moves() {
     let product = Product::ready();
     let owner = product.owner().unwrap();
     let asking = Asking::start(&product.lab, "client", ADDRESS);
+    let curling = Curling::start(&product.lab, "client", ADDRESS);
     let key: String = format!("{:032x}", now().to_bits()).repeat(4);
     let patch = format!(r#"{{"stringData":{{"secretkey":"{key}"}}}}"#);
     product.kubectl(&["-n", NAMESPACE, "patch", "secret", "metallb-memberlist", "-p", &patch]);
@@ -157,18 +160,19 @@ fn the_key_of_the_membership_changes_and_nothing_moves() {
     std::thread::sleep(Duration::from_secs(3));
     let exchanges = exchanges(&asking.stop(), "client", ADDRESS.parse().unwrap());
     let others = exchanges.iter().filter(|it| it.answered_by.iter().any(|by| *by != owner)).count();
-    measured("key changed", format!("{others} of {} requests answered by another node", exchanges.len()));
+    let asked = exchanges.len();
+    let http = curling.stop().told();
+    measured("key changed", format!("{others} of {asked} requests answered by another node; HTTP: {http}"));
     assert!(exchanges.len() > 10 && others == 0, "{others} of {}", exchanges.len());
     assert_eq!(product.owner().unwrap(), owner);
 }
 
 /// Of all frames between the nodes, and between them and the client, 30 of 100 are lost.
 #[test]
-#[ignore = "minutes under loss; hack/measure runs it"]
 fn under_loss_nobody_answers_twice_for_long_and_hardly_anything_moves() {
     let product = Product::ready();
     let lab = &product.lab;
-    let seconds = std::env::var("LOSS_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(15);
+    let time = seconds("LOSS_SECONDS", 10);
     let asking = Asking::start(lab, "client", ADDRESS);
     let hosts: Vec<&str> = NODES.into_iter().chain(["client"]).collect();
     let pairs =
@@ -176,7 +180,7 @@ fn under_loss_nobody_answers_twice_for_long_and_hardly_anything_moves() {
     for (a, b) in pairs() {
         lab.loss(a, b, 30).unwrap();
     }
-    std::thread::sleep(Duration::from_secs(seconds));
+    std::thread::sleep(time);
     for (a, b) in pairs() {
         lab.loss(a, b, 0).unwrap();
     }
@@ -194,7 +198,10 @@ fn under_loss_nobody_answers_twice_for_long_and_hardly_anything_moves() {
         moves += usize::from(last.is_some() && last != by);
         last = by;
     }
-    measured("30 % loss", format!("{seconds} s, {moves} moves, doubled answers for {longest:.2} s at most"));
+    measured(
+        "30 % loss",
+        format!("{} s, {moves} moves, doubled answers for {longest:.2} s at most", time.as_secs()),
+    );
     assert!(longest <= 1.0 && moves <= 1, "{moves} moves, doubled for {longest} s");
     product.wait_nodes_ready();
     product.wait_pods_ready();

@@ -15,8 +15,13 @@ use serde_json::Value;
 use support::{ADDRESS, NAMESPACE, Product, measured, text, until};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/ferrolb");
-const WORKLOADS: [&str; 3] =
-    ["deployment/controller", "deployment/metallb-operator-webhook-server", "daemonset/speaker"];
+/// What an upgrade to the same must not change; of the last one somebody else owns a field, `caBundle`.
+const UNCHANGED: [&str; 4] = [
+    "deployment/controller",
+    "deployment/metallb-operator-webhook-server",
+    "daemonset/speaker",
+    "validatingwebhookconfiguration/metallb-webhook-configuration",
+];
 
 /// One of the two Helms, with the release that it has in this lab.
 struct Helm<'a> {
@@ -83,7 +88,34 @@ impl<'a> Helm<'a> {
         let of = |workload| {
             self.product.get(&["-n", NAMESPACE, workload]).unwrap()["metadata"]["generation"].clone()
         };
-        WORKLOADS.map(of).to_vec()
+        UNCHANGED.map(of).to_vec()
+    }
+
+    /// What the chart renders for a certificate that is given: the webhook has it, and no Secret of its own.
+    fn certificate_of_others(&self) {
+        let values =
+            ["--set", "webhook.certificate.secret=given", "--set", "webhook.certificate.tellAuthority=true"];
+        let rendered = |more: &[&str]| {
+            let image: Vec<&str> = self.image.iter().map(String::as_str).collect();
+            let client = ["template", "ferrolb", CHART, "--kube-version=1.34.0"];
+            let arguments = [&client[..], image.as_slice(), &values, more].concat();
+            self.run(&arguments).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let without_operator = rendered(&[]);
+        for wanted in [
+            "- --cert-dir=/certificate\n",
+            "- --cert-ca=/certificate/ca.crt\n",
+            "mountPath: /certificate\n",
+            "secretName: \"given\"\n",
+        ] {
+            assert_eq!(without_operator.matches(wanted).count(), 1, "{wanted}");
+        }
+        assert!(!without_operator.contains("metallb-webhook-cert"), "no Secret, and no right to it");
+        let with_operator = rendered(&["--set", "operator.enabled=true"]);
+        assert!(with_operator.contains("- \"--webhook-cert-secret=given\"\n        - --webhook-cert-ca\n"));
+        let dry = ["upgrade", "ferrolb", CHART, "--dry-run=server"];
+        let said = self.run(&[&dry, &values[..]].concat());
+        said.unwrap_or_else(|error| panic!("the API server takes it: {error}"));
     }
 
     fn whole_life(&self, name: &str) {
@@ -113,6 +145,8 @@ impl<'a> Helm<'a> {
         );
         assert_eq!(failed, 0, "of {asked}");
         assert_ne!(self.generations(), before);
+
+        self.certificate_of_others();
 
         let wrong = self.release("upgrade", &["--set", "speaker.tolerateMasters=true"]).unwrap_err();
         assert!(wrong.contains("tolerateMasters"), "{wrong}");

@@ -7,7 +7,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::{NAMESPACE, Product, until};
+use support::{ADDRESS, NAMESPACE, Product, WORKERS, until};
 
 const READER: &str = "apiVersion: v1
 kind: ServiceAccount
@@ -82,15 +82,29 @@ fn metrics_are_read_and_levels_changed_by_those_who_may() {
         "metallb_k8s_client_config_stale_bool 0".to_owned(),
         "process_resident_memory_bytes".to_owned(),
     ];
+    support::arp::ask(&product.lab, "client", ADDRESS, 1);
     until("the speaker's series", Duration::from_secs(30), || {
         let (body, status) = request(&product, &node, "/metrics", Some(&reader), &[]);
         let missing: Vec<_> = series.iter().filter(|it| !body.contains(it.as_str())).collect();
-        if status == "200" && missing.is_empty() {
+        let counted = ["requests_received", "responses_sent", "gratuitous_sent"].iter().all(|name| {
+            let series = format!("metallb_layer2_{name}{{ip=\"{ADDRESS}\"}} ");
+            body.lines().filter_map(|line| line.strip_prefix(&series)).any(|count| count != "0")
+        });
+        if status == "200" && missing.is_empty() && counted {
             Ok(())
         } else {
             Err(format!("{status}, without {missing:?}\n{body}"))
         }
     });
+
+    // Who does not announce the Service says nothing of it.
+    let other = WORKERS.into_iter().find(|it| *it != owner).unwrap();
+    let other = product.lab.host(other).unwrap().ipv4().to_string();
+    let (body, status) = request(&product, &other, "/metrics", Some(&reader), &[]);
+    assert_eq!(status, "200");
+    let announced = |line: &&str| line.starts_with("metallb_speaker_announced{") && line.ends_with(" 1");
+    let wrong: Vec<&str> = body.lines().filter(announced).filter(|it| it.contains("demo/hello-lb")).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 
     let level =
         |level: &str| request(&product, &node, "/log-level", Some(&reader), &["-X", "PUT", "-d", level]);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use support::arp::ask;
-use support::{NAMESPACE, Product, WORKERS, text, until};
+use support::{NAMESPACE, Product, WORKERS, text, throughout, until};
 
 const ADDRESS: &str = "192.168.10.232";
 const LIMIT: Duration = Duration::from_secs(30);
@@ -73,6 +73,44 @@ fn told(product: &Product, reason: &str) {
     });
 }
 
+fn network_unavailable(product: &Product, node: &str, status: &str) {
+    let patch = format!(
+        r#"{{"status":{{"conditions":[{{"type":"NetworkUnavailable","status":"{status}","reason":"Test"}}]}}}}"#
+    );
+    product.kubectl(&["patch", "node", node, "--subresource=status", "-p", &patch]);
+}
+
+/// It is the one, and stays it.
+fn settled_on(product: &Product, why: &str, node: &str) {
+    throughout(why, Duration::from_secs(3), || match announcers(product) {
+        (told, answered) if told.iter().chain(&answered).all(|it| it == node) => Ok(()),
+        seen => Err(format!("{seen:?}")),
+    });
+}
+
+/// What several advertisements prefer adds up.
+fn two_advertisements_that_prefer(product: &Product) {
+    let [first, second] = WORKERS;
+    let prefer = |name: &str, weight: u32, label: &str| {
+        let advertisement = format!(
+            "{{apiVersion: metallb.io/v1beta1, kind: L2Advertisement, metadata: {{name: {name}, namespace: {NAMESPACE}}}, \
+             spec: {{ipAddressPools: [select], preferredNodeSelectors: [{{weight: {weight}, preference: \
+             {{matchLabels: {{{label}: here}}}}}}]}}}}"
+        );
+        product.lab.apply(&advertisement).unwrap();
+    };
+    product.kubectl(&["label", "node", first, "select-zone=here", "select-role=here"]);
+    product.kubectl(&["label", "node", second, "select-zone=here"]);
+    prefer("select", 60, "select-zone");
+    prefer("select-too", 50, "select-role");
+    announced_by(product, "110 is more than 60", &[first]);
+    product.kubectl(&["label", "node", first, "select-zone-"]);
+    announced_by(product, "60 is more than 50", &[second]);
+    product.kubectl(&["label", "node", first, "select-role-"]);
+    product.kubectl(&["label", "node", second, "select-zone-"]);
+    product.kubectl(&["-n", NAMESPACE, "delete", "l2advertisement", "select-too"]);
+}
+
 #[test]
 fn the_selected_node_announces() {
     let product = Product::ready();
@@ -102,6 +140,15 @@ fn the_selected_node_announces() {
     advertise(&product, &format!("{}, {}", on(first), preferring(second)));
     announced_by(&product, "a preference does not select", &[first]);
 
+    network_unavailable(&product, first, "True");
+    advertise(&product, "nodeSelectors: []");
+    announced_by(&product, "the node has no network", &[second]);
+    network_unavailable(&product, first, "False");
+    settled_on(&product, "an address that works does not move back", second);
+    two_advertisements_that_prefer(&product);
+
+    advertise(&product, &on(first));
+    announced_by(&product, "for the next step", &[first]);
     advertise(&product, "serviceSelectors: [{matchLabels: {expose: 'true'}}, {matchLabels: {expose: also}}]");
     announced_by(&product, "the Service is selected, and nothing moves", &[first]);
     product.kubectl(&["-n", "demo", "label", "--overwrite", "service", "select", "expose=false"]);

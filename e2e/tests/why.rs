@@ -79,6 +79,11 @@ kind: IPAddressPool
 metadata: {name: why-none, namespace: metallb-system}
 spec: {addresses: [192.168.10.231/32], autoAssign: false}
 ---
+apiVersion: ferrolb.io/v1alpha1
+kind: AddressReservation
+metadata: {name: why-kept, namespace: metallb-system}
+spec: {addresses: [192.168.10.217], service: {namespace: demo, name: somebody-else}}
+---
 apiVersion: metallb.io/v1beta1
 kind: L2Advertisement
 metadata: {name: why-plain, namespace: metallb-system}
@@ -142,6 +147,8 @@ fn services() -> String {
         service("why-port", &holder, "", "  ports: [{name: http, port: 81, targetPort: http}]\n"),
         service("why-dual", &pool("why-dual"), "", "  ipFamilyPolicy: RequireDualStack\n"),
         service("why-six", "", "", "  ipFamilies: [IPv6]\n"),
+        service("why-kept", &ips("192.168.10.217"), "", ""),
+        service("why-type", "", "", "").replace("type: LoadBalancer", "type: ClusterIP"),
         service("why-class", "", "", "  loadBalancerClass: example.com/other\n"),
         service("why-none", &pool("why-none"), "", ""),
         service("why-labels", &pool("why-labels"), "", ""),
@@ -305,6 +312,16 @@ fn cases() -> Vec<Case> {
             ]),
         ),
         case(
+            "why-kept",
+            "AddressReservation why-kept, spec.addresses: ",
+            Kubectl(&[DEMO, "annotate", "service", "why-kept", "metallb.io/loadBalancerIPs-"]),
+        ),
+        case(
+            "why-type",
+            "Service demo/why-type, spec.type: ",
+            Kubectl(&[DEMO, "patch", "service", "why-type", "-p", r#"{"spec":{"type":"LoadBalancer"}}"#]),
+        ),
+        case(
             "why-none",
             "L2Advertisement, spec.ipAddressPools: ",
             Apply(
@@ -430,7 +447,7 @@ fn line_one_names_what_to_change_and_changing_it_helps() {
     }
     one_after_another(&product);
     status_counts(&product);
-    let all = cases.len() + 6;
+    let all = cases.len() + 10;
     measured("reasons that were named and mended", format!("{all} in {} s", begin.elapsed().as_secs()));
     product.lab.delete(&services()).unwrap();
     product.lab.delete(PINNED).unwrap();
@@ -450,6 +467,19 @@ fn from_nothing(product: &Product) {
     says(product, "hello-lb", "L2Advertisement, spec.ipAddressPools: ");
     product.apply_sample("l2advertisement.yaml");
     reached(product, "hello-lb");
+
+    let addresses = |text: &str| {
+        let patch = format!(r#"{{"spec":{{"addresses":[{text}]}}}}"#);
+        let pool = ["-n", NAMESPACE, "patch", "ipaddresspool", "default", "--type=merge", "-p", &patch];
+        product.kubectl(&pool);
+    };
+    addresses(r#""192.168.10.200/32""#);
+    let late = service("why-late", "", "", "");
+    product.lab.apply(&late).unwrap();
+    says(product, "why-late", "IPAddressPool default, spec.addresses: ");
+    addresses(r#""192.168.10.200-192.168.10.220""#);
+    reached(product, "why-late");
+    product.lab.delete(&late).unwrap();
 }
 
 /// What concerns a whole node, or the network.
@@ -464,7 +494,16 @@ fn one_after_another(product: &Product) {
     product.lab.apply(&service("why-node", &pool, "", "")).unwrap();
     let stranger = "Service demo/why-node, status.loadBalancer.ingress: host ";
     says(product, "why-node", stranger);
+    // Nobody else is given it either.
+    product.kubectl(&["-n", "demo", "delete", "service", "why-node"]);
+    let asks = service("why-next", "metallb.io/loadBalancerIPs: 192.168.10.229", "", "");
+    product.lab.apply(&asks).unwrap();
+    says(product, "why-next", "Service demo/why-next, metadata.annotations[metallb.io/loadBalancerIPs]");
     mend(product, &Router(&["ip", "addr", "del", "192.168.10.229/32", "dev", "eth0"]));
+    client.run(&["ip", "neighbour", "flush", "all"]).unwrap();
+    reached(product, "why-next");
+    product.lab.delete(&asks).unwrap();
+    product.lab.apply(&service("why-node", &pool, "", "")).unwrap();
     client.run(&["ip", "neighbour", "flush", "all"]).unwrap();
     reached(product, "why-node");
 
@@ -478,6 +517,51 @@ fn one_after_another(product: &Product) {
     network_unavailable(product, "False");
     reached(product, "why-node");
     product.kubectl(&["-n", "demo", "delete", "service", "why-node"]);
+
+    quota(product);
+    another_writer(product);
+}
+
+/// A namespace has what it may have.
+fn quota(product: &Product) {
+    let quota = |addresses: u8| {
+        let reservation = format!(
+            "{{apiVersion: ferrolb.io/v1alpha1, kind: AddressReservation, metadata: {{name: why-quota, namespace: \
+             {NAMESPACE}}}, spec: {{quotas: [{{namespace: demo, maxAddresses: {addresses}}}]}}}}"
+        );
+        product.lab.apply(&reservation).unwrap();
+    };
+    quota(1);
+    let more = service("why-more", "", "", "");
+    product.lab.apply(&more).unwrap();
+    says(product, "why-more", "AddressReservation why-quota, spec.quotas: ");
+    quota(100);
+    reached(product, "why-more");
+    product.lab.delete(&more).unwrap();
+    product.kubectl(&["-n", NAMESPACE, "delete", "addressreservation", "why-quota"]);
+}
+
+/// Somebody else writes the status, again and again, and stops.
+fn another_writer(product: &Product) {
+    let contested = service("why-contested", "", "", "");
+    product.lab.apply(&contested).unwrap();
+    reached(product, "why-contested");
+    until("line one of why-contested", Duration::from_secs(40), || {
+        let foreign = r#"{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.9"}]}}}"#;
+        let patch =
+            ["patch", "service", "why-contested", "--subresource=status", "--type=merge", "-p", foreign];
+        product.kubectl(&[&["-n", "demo", "--field-manager=cloud"], &patch[..]].concat());
+        let said = first_line(product, "why-contested");
+        if said.starts_with("Service demo/why-contested, spec.loadBalancerClass: ") {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    });
+    product.lab.delete(&contested).unwrap();
+    product.lab.apply(&contested).unwrap();
+    reached(product, "why-contested");
+    product.lab.delete(&contested).unwrap();
 }
 
 fn network_unavailable(product: &Product, status: &str) {

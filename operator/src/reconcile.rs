@@ -20,7 +20,7 @@ use crate::memberlist::{key_in, new_key};
 use crate::metrics::Metrics;
 use crate::platform::{Platform, explain};
 use crate::reach::{Behind, Reach};
-use crate::render::{Kind, ObjectKey, Observed, Settings, manager, render};
+use crate::render::{Kind, ObjectKey, Observed, Settings, manager, render, renews_lease};
 use crate::status::{Problem, Rollout, Workloads, refusal, rollouts, status, transition};
 
 /// What the operator keeps from pass to pass.
@@ -351,8 +351,15 @@ impl Reconciler {
             true => Some(self.platform.openshift().await.map_err(failed("the TLS profile of the cluster"))?),
             false => None,
         };
-        let peer_secrets = self.platform.peer_secrets();
-        Ok(Observed { crd_uid, memberlist_key: Some(memberlist_key), peer_secrets, api_ports, openshift })
+        let pods = self.platform.pods();
+        Ok(Observed {
+            crd_uid,
+            memberlist_key: Some(memberlist_key),
+            peer_secrets: self.platform.peer_secrets(),
+            api_ports,
+            openshift,
+            leases_are_used: pods.iter().any(|pod| renews_lease(pod)),
+        })
     }
 
     /// Logs a problem once, and that it is over.

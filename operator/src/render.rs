@@ -22,7 +22,7 @@ mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ferrolb_api::v1beta1::MetalLB;
+use ferrolb_api::v1beta1::{LeaseTimesError, MembershipMode, MetalLB};
 use ferrolb_api::well_known::{self, component, label};
 use ferrolb_runtime::tls::PolicyError;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSecurityContext};
@@ -33,6 +33,7 @@ use kube::core::Resource;
 pub(crate) use object::for_each_kind;
 pub use object::{Kind, Object, ObjectKey, Scope};
 pub use openshift::OpenShift;
+pub(crate) use speaker::renews_lease;
 
 use crate::image::ImageReference;
 
@@ -85,6 +86,8 @@ pub struct Observed {
     pub api_ports: BTreeSet<i32>,
     /// Where the cluster is an OpenShift.
     pub openshift: Option<OpenShift>,
+    /// Whether a running speaker renews a Lease: it may until it is replaced by one that does not.
+    pub leases_are_used: bool,
 }
 
 /// Which BGP implementation was asked for.
@@ -140,6 +143,9 @@ pub enum Refusal {
     /// No server of ours can do that.
     #[error("tls: {0}")]
     Tls(PolicyError),
+    /// Times by which no speaker could live.
+    #[error("membership: {0}")]
+    Membership(LeaseTimesError),
     /// What is to be blocked is no prefix.
     #[error("invalid CIDR {0} in AlwaysBlock")]
     AlwaysBlock(String),
@@ -198,6 +204,12 @@ impl Context<'_> {
             return context;
         }
         PodSecurityContext { run_as_user: None, run_as_group: None, fs_group: None, ..context }
+    }
+
+    /// Whether speakers learn by Leases which of them live.
+    fn has_leases(&self) -> bool {
+        let mode = self.metallb.spec.membership.as_ref().and_then(|membership| membership.mode);
+        mode == Some(MembershipMode::Lease)
     }
 
     /// Whether metrics are served.

@@ -47,11 +47,11 @@ pub struct Args {
 
     /// Secret with a certificate for the webhook (tls.crt, tls.key) that cert-manager, OLM or you make,
     /// instead of one that the webhook makes itself. Whoever makes it tells the API server whom to trust.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", env = "WEBHOOK_CERT_SECRET")]
     webhook_cert_secret: Option<String>,
 
     /// The webhook tells the API server whom to trust, by ca.crt of --webhook-cert-secret.
-    #[arg(long, requires = "webhook_cert_secret")]
+    #[arg(long, requires = "webhook_cert_secret", env = "WEBHOOK_CERT_CA")]
     webhook_cert_ca: bool,
 
     /// Instead of everything else: put a key into the Secret metallb-memberlist if it has none, and end.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use ferrolb_api::well_known::port;
 use ferrolb_runtime::CommonArgs;
 
@@ -43,6 +43,23 @@ pub struct Args {
     #[arg(long, value_name = "DIR", env = "METALLB_ML_SECRET_KEY_PATH")]
     pub ml_secret_key_path: Option<PathBuf>,
 
+    /// How speakers learn which of them live; the same on all of them.
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    pub membership: Mode,
+
+    /// With --membership=lease: a node whose Lease was not renewed for so long is dead. Default 15s.
+    #[arg(long, value_name = "DURATION")]
+    pub lease_duration: Option<String>,
+
+    /// With --membership=lease: a node whose Lease was not renewed for so long is suspected, and its addresses
+    /// are asked for. Default 5s.
+    #[arg(long, value_name = "DURATION")]
+    pub lease_renew_deadline: Option<String>,
+
+    /// With --membership=lease: how often this node's Lease is renewed. Default 2s.
+    #[arg(long, value_name = "DURATION")]
+    pub lease_retry_period: Option<String>,
+
     /// Only Services of this spec.loadBalancerClass; default: only those without a class.
     #[arg(long, value_name = "CLASS")]
     pub lb_class: Option<String>,
@@ -61,6 +78,16 @@ impl AsRef<CommonArgs> for Args {
     fn as_ref(&self) -> &CommonArgs {
         &self.common
     }
+}
+
+/// A way to learn who lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// From each other, by UDP.
+    #[default]
+    Gossip,
+    /// By a Lease of each node.
+    Lease,
 }
 
 /// An address, or none where the text is empty (an environment variable that is set but empty).

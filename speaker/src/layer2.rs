@@ -7,6 +7,9 @@
 //! watch<Standings> <── who owns what, as seen on the wire ────┘
 //! ```
 //!
+//! All of it is on one thread of its own: nothing else keeps an answer waiting, a plan over thousands of Services
+//! least of all.
+//!
 //! The task of a link ends when the link loses its carrier; when it is back, a new one asks the wire for
 //! everything again.
 
@@ -23,7 +26,7 @@ use ferrolb_core::planner::{LinkClaims, Seen, Wire};
 use ferrolb_proto::conflict::{Members, Plan, Standing};
 use ferrolb_runtime::readiness::Condition;
 use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
 use crate::links::{Link, Links};
 use crate::metrics::Metrics;
@@ -93,7 +96,7 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Layer2 {
     hand_over: oneshot::Sender<Duration>,
-    task: JoinHandle<()>,
+    ended: oneshot::Receiver<()>,
 }
 
 impl Layer2 {
@@ -105,8 +108,9 @@ impl Layer2 {
         standings: watch::Sender<Standings>,
         metrics: Arc<Metrics>,
         open: Condition,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let (hand_over, handed) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
         let supervisor = Supervisor {
             links,
             orders,
@@ -119,7 +123,13 @@ impl Layer2 {
             serial: 0,
             retry_at: None,
         };
-        Self { hand_over, task: tokio::spawn(supervisor.run(handed)) }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("layer2".to_owned()).spawn(move || {
+            runtime.block_on(supervisor.run(handed));
+            // Whoever waited for it may have given up.
+            let _ = end.send(());
+        })?;
+        Ok(Self { hand_over, ended })
     }
 
     /// Ends: goes on answering for each address until another node is heard to announce it, at most
@@ -127,7 +137,7 @@ impl Layer2 {
     pub async fn hand_over(self, limit: Duration) {
         // A supervisor that is gone has nothing left to hand over.
         let _ = self.hand_over.send(limit);
-        let _ = self.task.await;
+        let _ = self.ended.await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which nodes have a living speaker, and on which links, learnt by gossip over UDP.
+//! Which nodes have a living speaker, and on which links, learnt by gossip over UDP, or by [`lease`]s.
 //!
 //! ```text
 //! Store<Pod> ──peers──┐                    ┌─Gossip── who lives ──┐
@@ -13,7 +13,9 @@
 mod cards;
 mod gossip;
 mod keyring;
+pub mod lease;
 mod peers;
+mod renewals;
 mod seal;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -302,15 +304,7 @@ impl Task {
                 self.send(*to, CARD, &card);
             }
         }
-        let members = self.members(now);
-        self.publish.send_if_modified(|published| {
-            let changed = *published != members;
-            if changed {
-                self.metrics.set_members(members.nodes.values().map(|member| member.liveness));
-                *published = members;
-            }
-            changed
-        });
+        publish(&self.publish, self.members(now), &self.metrics);
     }
 
     /// What gossip and cards say together.
@@ -378,6 +372,17 @@ impl From<&CardLink> for MemberLink {
     fn from(link: &CardLink) -> Self {
         Self { name: link.name.clone(), mac: link.mac.into(), connected: link.connected }
     }
+}
+
+fn publish(publish: &watch::Sender<Members>, members: Members, metrics: &Metrics) {
+    publish.send_if_modified(|published| {
+        let changed = *published != members;
+        if changed {
+            metrics.set_members(members.nodes.values().map(|member| member.liveness));
+            *published = members;
+        }
+        changed
+    });
 }
 
 async fn sleep_until(at: Option<Instant>) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use ferrolb_api::v1beta1::LeaseTimes;
 use ferrolb_api::well_known::{object, reporter};
 use ferrolb_core::departure::Departure;
 use ferrolb_runtime::Process;
@@ -17,13 +18,13 @@ use kube::runtime::watcher;
 use tokio::sync::watch;
 
 use crate::agent::{self, Agent};
-use crate::args::Args;
+use crate::args::{Args, Mode};
 use crate::bfd::{self, Bfd, Reachable};
 use crate::bgp::{self, Bgp};
 use crate::departure::Asking;
 use crate::layer2::{Layer2, Standings};
 use crate::links::{self, EXCLUDE_FILE, Excluded, Links};
-use crate::members::{self, Membership};
+use crate::members::{self, Membership, lease};
 use crate::metrics::{BfdMetrics, Metrics};
 use crate::secrets::Secrets;
 use crate::status::Writer;
@@ -52,7 +53,8 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let (reach, reachable) = watch::channel(Reachable::new());
     let (standing, sessions) = watch::channel(None);
 
-    let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets);
+    let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets)
+        .context("cannot start the thread of layer 2")?;
     let events = EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone());
     let mut bfd = Bfd::start(
         desired.clone(),
@@ -150,6 +152,9 @@ async fn membership(
     links: watch::Receiver<Links>,
     metrics: &Arc<Metrics>,
 ) -> anyhow::Result<Option<Membership>> {
+    if args.membership == Mode::Lease {
+        return membership_by_leases(args, process, links, metrics).map(Some);
+    }
     let Some(address) = args.ml_bindaddr.0.filter(|_| !args.ml_labels.is_empty()) else {
         tracing::info!(
             op = "startup",
@@ -169,6 +174,32 @@ async fn membership(
     };
     let pods = watches.add_pruned(pods, speakers, prune_pod);
     Ok(Some(Membership::start(settings, pods, watches.changed(), links, Arc::clone(metrics)).await?))
+}
+
+/// Takes part by a Lease of this node.
+fn membership_by_leases(
+    args: &Args,
+    process: &Process,
+    links: watch::Receiver<Links>,
+    metrics: &Arc<Metrics>,
+) -> anyhow::Result<Membership> {
+    anyhow::ensure!(
+        !args.ml_labels.is_empty(),
+        "--membership=lease needs --ml-labels, the labels of the speakers' pods"
+    );
+    let [duration, deadline, period] =
+        [&args.lease_duration, &args.lease_renew_deadline, &args.lease_retry_period].map(|it| it.as_deref());
+    let times = LeaseTimes::new(duration, deadline, period)
+        .context("wrong times of Leases (--lease-duration, --lease-renew-deadline, --lease-retry-period)")?;
+    let settings = lease::Settings {
+        node: args.node_name.clone(),
+        pod: args.pod_name.clone(),
+        namespace: process.namespace.clone(),
+        pod_labels: args.ml_labels.clone(),
+        times,
+    };
+    let client = process.client.clone();
+    Ok(Membership::by_leases(settings, client, &process.watches(), links, Arc::clone(metrics)))
 }
 
 /// The file with the secret that speakers share.

@@ -2,6 +2,7 @@
 //! that names something created milliseconds ago is so judged on fresh data.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use ferrolb_api::v1alpha1::AddressReservation;
 use ferrolb_api::v1beta1::{BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement};
@@ -16,7 +17,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::api::{Api, ListParams};
 use kube::runtime::watcher;
-use kube::{Client, Resource};
+use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 /// The watches.
@@ -80,24 +81,23 @@ impl Existing {
             bfd_profiles,
             communities,
         ) = tokio::try_join!(
-            self.list(),
-            self.list(),
-            self.list(),
-            self.list(),
-            self.list(),
-            self.list(),
-            self.list(),
+            self.list(&self.pools),
+            self.list(&self.reservations),
+            self.list(&self.l2_advertisements),
+            self.list(&self.bgp_advertisements),
+            self.list(&self.bgp_peers),
+            self.list(&self.bfd_profiles),
+            self.list(&self.communities),
         )?;
-        let resources = self
+        Ok(self
             .of_the_cluster()
-            .with_pools::<IPAddressPool>(pools)
-            .with_reservations::<AddressReservation>(reservations)
-            .with_l2_advertisements::<L2Advertisement>(l2_advertisements)
-            .with_bgp_advertisements::<BGPAdvertisement>(bgp_advertisements);
-        Ok(resources
-            .with_bgp_peers::<BGPPeer>(bgp_peers)
-            .with_bfd_profiles::<BFDProfile>(bfd_profiles)
-            .with_communities::<Community>(communities))
+            .with_pools(pools)
+            .with_reservations(reservations)
+            .with_l2_advertisements(l2_advertisements)
+            .with_bgp_advertisements(bgp_advertisements)
+            .with_bgp_peers(bgp_peers)
+            .with_bfd_profiles(bfd_profiles)
+            .with_communities(communities))
     }
 
     fn of_the_cluster(&self) -> Resources {
@@ -108,12 +108,20 @@ impl Existing {
             .with_service_cidrs(cidrs.iter().map(|it| &**it))
     }
 
-    async fn list<K>(&self) -> Result<Vec<K>, WriteError>
+    /// What the watch has in the very same version is the watch's object, so that it need not be read again.
+    async fn list<K>(&self, watched: &Store<K>) -> Result<Vec<Arc<K>>, WriteError>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), &self.namespace);
-        Ok(write::bounded(api.list(&ListParams::default())).await?.items)
+        let listed = write::bounded(api.list(&ListParams::default())).await?.items;
+        let version = |object: &K| object.meta().uid.clone().zip(object.resource_version());
+        let known = |object: K| {
+            let same = watched.get(&self.namespace, &object.name_any());
+            let same = same.filter(|it| version(it).is_some_and(|it| Some(it) == version(&object)));
+            same.unwrap_or_else(|| Arc::new(object))
+        };
+        Ok(listed.into_iter().map(known).collect())
     }
 }
 

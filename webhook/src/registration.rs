@@ -2,8 +2,8 @@
 //! `caBundle` of every webhook in our ValidatingWebhookConfiguration, and the conversion of `BGPPeer`
 //! ([`conversion`]). The objects themselves are others'; they are never created here.
 //!
-//! A new authority is added to the one that is registered, which replicas still present certificates of; an
-//! hour later it stands alone.
+//! A new authority is added to the one that is registered, which replicas still present certificates of; when
+//! nothing has changed for an hour it stands alone.
 
 pub(crate) mod conversion;
 
@@ -43,7 +43,7 @@ type Planner<K> = Box<dyn Fn(Option<&K>, &Authority<'_>) -> Plan + Send + Sync>;
 pub(crate) struct Authority<'a> {
     /// PEM.
     pub(crate) pem: &'a str,
-    /// Whether it has been the authority for so long that nobody presents a certificate of another.
+    /// Whether nothing has changed for so long that nobody presents a certificate of another.
     pub(crate) alone: bool,
     pub(crate) now: SystemTime,
 }
@@ -116,6 +116,22 @@ pub(crate) fn plan(
     }))
 }
 
+/// Since when the authority and what is registered have been the same. Another replica may know of a new
+/// authority before this one does (files reach pods up to minutes apart), and what it registers is not to be
+/// taken away.
+struct Calm {
+    since: Instant,
+    generation: Option<i64>,
+}
+
+impl Calm {
+    fn see(&mut self, generation: Option<i64>, now: Instant) {
+        if self.generation != generation {
+            *self = Self { since: now, generation };
+        }
+    }
+}
+
 impl<K: Watched> Registrar<K> {
     /// Works until the shutdown.
     pub(crate) async fn run(mut self, mut changed: Changed, shutdown: Shutdown) {
@@ -124,14 +140,16 @@ impl<K: Watched> Registrar<K> {
             () = shutdown.requested() => return,
         }
         let mut pause = RETRY;
-        let mut since = Instant::now();
+        let mut calm = Calm { since: Instant::now(), generation: None };
         loop {
-            let retry = self.pass(since.elapsed() >= BOTH).await;
+            let generation = self.store.get_global(&self.name).and_then(|it| it.meta().generation);
+            calm.see(generation, Instant::now());
+            let retry = self.pass(calm.since.elapsed() >= BOTH).await;
             tokio::select! {
                 () = changed.next() => {}
-                Ok(()) = self.authority.changed() => since = Instant::now(),
+                Ok(()) = self.authority.changed() => calm.since = Instant::now(),
                 () = tokio::time::sleep(pause), if retry => {}
-                () = tokio::time::sleep_until(since + BOTH), if since.elapsed() < BOTH => {}
+                () = tokio::time::sleep_until(calm.since + BOTH), if calm.since.elapsed() < BOTH => {}
                 () = shutdown.requested() => return,
             }
             pause = if retry { (pause * 2).min(LONGEST_RETRY) } else { RETRY };

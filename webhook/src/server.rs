@@ -14,9 +14,10 @@ use ferrolb_api::v1beta1::{
     BFDProfile, BGPAdvertisement, Community, IPAddressPool, L2Advertisement, MetalLB,
 };
 use ferrolb_api::v1beta2::BGPPeer;
-use ferrolb_core::admission::{Candidate, Operation, Verdict, admit};
+use ferrolb_core::admission::{Admission, Candidate, Operation, Verdict};
+use ferrolb_core::resources::Resources;
 use ferrolb_runtime::log::chain;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use crate::convert;
 use crate::existing::Existing;
@@ -36,11 +37,34 @@ pub(crate) struct Reviewer {
     pub(crate) existing: Existing,
     pub(crate) metrics: Arc<Metrics>,
     places: Semaphore,
+    /// What was read for earlier reviews: little is another than the last time.
+    admission: Mutex<Admission>,
 }
 
 impl Reviewer {
     pub(crate) fn new(existing: Existing, metrics: Arc<Metrics>) -> Self {
-        Self { existing, metrics, places: Semaphore::new(REVIEWS) }
+        Self { existing, metrics, places: Semaphore::new(REVIEWS), admission: Mutex::default() }
+    }
+
+    /// A verdict that would hurt is given on fresh data only.
+    async fn judge(&self, candidate: Candidate, operation: Operation) -> Result<Verdict, String> {
+        let verdict = self.admit(&self.existing.watched(), candidate.clone(), operation).await;
+        if verdict == Verdict::allowed() {
+            return Ok(verdict);
+        }
+        match self.existing.fresh().await {
+            Ok(fresh) => Ok(self.admit(&fresh, candidate, operation).await),
+            Err(error) => Err(format!("failed to get existing objects: {}", chain(&error))),
+        }
+    }
+
+    async fn admit(&self, existing: &Resources, candidate: Candidate, operation: Operation) -> Verdict {
+        let mut kept = self.admission.lock().await;
+        // Taken out meanwhile: what a panic leaves behind is not used again.
+        let mut admission = std::mem::take(&mut *kept);
+        let verdict = admission.admit(existing, candidate, operation, &self.existing.namespace);
+        *kept = admission;
+        verdict
     }
 }
 
@@ -102,7 +126,7 @@ async fn review<K: Reviewed>(State(reviewer): State<Arc<Reviewer>>, body: Body) 
             return Json(review.unreadable(message)).into_response();
         }
     };
-    match judge(&reviewer.existing, candidate, operation).await {
+    match reviewer.judge(candidate, operation).await {
         Ok(verdict) => {
             match &verdict {
                 Verdict::Allowed { .. } => reviewer.metrics.reviewed(&kind, "allowed"),
@@ -118,19 +142,6 @@ async fn review<K: Reviewed>(State(reviewer): State<Arc<Reviewer>>, body: Body) 
             reviewer.metrics.reviewed(&kind, "failed");
             Json(review.failed(message)).into_response()
         }
-    }
-}
-
-/// A verdict that would hurt is given on fresh data only.
-async fn judge(existing: &Existing, candidate: Candidate, operation: Operation) -> Result<Verdict, String> {
-    let namespace = &existing.namespace;
-    let verdict = admit(&existing.watched(), candidate.clone(), operation, namespace);
-    if verdict == Verdict::allowed() {
-        return Ok(verdict);
-    }
-    match existing.fresh().await {
-        Ok(fresh) => Ok(admit(&fresh, candidate, operation, namespace)),
-        Err(error) => Err(format!("failed to get existing objects: {}", chain(&error))),
     }
 }
 

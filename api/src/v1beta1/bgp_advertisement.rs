@@ -38,7 +38,7 @@ pub struct BGPAdvertisementSpec {
     #[schemars(extend("format" = "int32"))]
     pub aggregation_length_v6: i64,
     /// LOCAL_PREF of the routes, told to peers of the same AS only; the route with the highest is preferred.
-    /// Default 0.
+    /// 0, the default, is told as 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "int32"))]
     pub local_pref: Option<i64>,

@@ -9,6 +9,8 @@ use kube::core::TypeMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::MembershipConfig;
+
 /// Asks the operator for the product. Only the object named `metallb` in the operator's namespace
 /// exists for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +86,9 @@ pub struct MetalLBSpec {
     /// false.
     #[serde(default, rename = "ignoreExcludeLB", skip_serializing_if = "Option::is_none")]
     pub ignore_exclude_lb: Option<bool>,
+    /// How speakers learn which of them live. Default: from each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub membership: Option<MembershipConfig>,
     /// Metrics of all processes, by HTTPS on port 9120. Default: served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsConfig>,

@@ -63,6 +63,10 @@ fn read(path: &Path, sources: &mut Vec<Source>) -> anyhow::Result<()> {
         ensure!(sources.len() > found, "{} holds no file that ends in .{extensions}", path.display());
         return Ok(());
     }
+    read_file(path, sources)
+}
+
+fn read_file(path: &Path, sources: &mut Vec<Source>) -> anyhow::Result<()> {
     let text = super::read(path)?;
     let name = if path == Path::new("-") { "<stdin>".into() } else { path.display().to_string() };
     sources.push(Source { name, text });
@@ -79,8 +83,10 @@ fn read_directory(directory: &Path, sources: &mut Vec<Source>) -> anyhow::Result
         let path = entry.path();
         if entry.file_type().with_context(unreadable)?.is_dir() {
             read_directory(&path, sources)?;
-        } else if path.extension().and_then(|it| it.to_str()).is_some_and(|it| EXTENSIONS.contains(&it)) {
-            read(&path, sources)?;
+        } else if path.is_file()
+            && path.extension().and_then(|it| it.to_str()).is_some_and(|it| EXTENSIONS.contains(&it))
+        {
+            read_file(&path, sources)?;
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! From texts (and what a cluster holds) to findings. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ferrolb_api::conversion::to_v1beta2;
@@ -12,7 +12,7 @@ use ferrolb_core::resources::Resources;
 use serde::de::DeserializeOwned;
 
 use super::document::{self, Node, Value};
-use super::schema::violations;
+use super::schema::{self, nearest, violations};
 use super::{Finding, Place, Rule, Source};
 
 /// What was found.
@@ -29,23 +29,28 @@ pub(crate) fn check(sources: &[Source], cluster: Resources, namespace: &str) -> 
     let mut checked = Checked::default();
     let mut documents = Vec::new();
     for (source, text) in sources.iter().enumerate() {
-        match document::read(&text.text) {
-            Ok(read) => documents.extend(read.into_iter().map(|document| (source, document))),
-            Err(error) => checked.findings.push(Finding {
-                rule: Rule::Syntax,
-                place: Some(Place { source, span: error.span }),
-                object: String::new(),
-                field: String::new(),
-                message: error.message,
-                help: String::new(),
-            }),
-        }
+        let (read, errors) = document::read(&text.text);
+        documents.extend(read.into_iter().map(|document| (source, document)));
+        checked.findings.extend(errors.into_iter().map(|error| Finding {
+            rule: Rule::Syntax,
+            place: Some(Place { source, span: error.span }),
+            object: String::new(),
+            field: String::new(),
+            message: error.message,
+            help: String::new(),
+        }));
     }
     let mut known = BTreeMap::new();
     let mut resources = cluster;
     for (source, document) in &documents {
         for node in objects(document) {
-            let Some(object) = Object::of(*source, node) else { continue };
+            let object = match Object::of(*source, node) {
+                Ok(object) => object,
+                Err(problem) => {
+                    checked.findings.extend(problem.map(|it| *it));
+                    continue;
+                }
+            };
             checked.objects += 1;
             let candidate = object.check(namespace, &mut checked.findings);
             let Some((reference, candidate)) = candidate else { continue };
@@ -55,14 +60,14 @@ pub(crate) fn check(sources: &[Source], cluster: Resources, namespace: &str) -> 
             resources = put(resources, candidate);
         }
     }
-    for diagnostic in compile(&resources).diagnostics {
-        let finding = of_compiler(&diagnostic, known.get(&diagnostic.object));
-        // Where the schema objects already, the compiler says the same again.
-        let said = |it: &Finding| it.rule == Rule::Schema && it.place.is_some() && it.place == finding.place;
-        if !checked.findings.iter().any(said) {
-            checked.findings.push(finding);
-        }
-    }
+    // Where the schema objects already, the compiler says the same again.
+    let of_schema = checked.findings.iter().filter(|it| it.rule == Rule::Schema);
+    let said: BTreeSet<_> = of_schema.filter_map(|it| it.place.as_ref().map(Place::key)).collect();
+    let found = compile(&resources).diagnostics;
+    let found = found.iter().map(|it| of_compiler(it, known.get(&it.object)));
+    checked
+        .findings
+        .extend(found.filter(|it| it.place.as_ref().is_none_or(|place| !said.contains(&place.key()))));
     checked.findings.sort_by(|a, b| {
         let place =
             |it: &Finding| (it.place.is_none(), it.place.as_ref().map(|it| (it.source, it.span.start)));
@@ -91,10 +96,32 @@ struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    fn of(source: usize, node: &'a Node) -> Option<Self> {
-        let (group, version) = node.text_at(&["apiVersion"])?.split_once('/')?;
-        let ours = [GROUP, ADDED_GROUP].contains(&group);
-        ours.then_some(Self { source, node, group, version, kind: node.text_at(&["kind"])? })
+    /// The object; else what is wrong, if it is meant to be one of ours.
+    fn of(source: usize, node: &'a Node) -> Result<Self, Option<Box<Finding>>> {
+        let written = node.text_at(&["apiVersion"]).ok_or(None)?;
+        let (group, version) = written.split_once('/').unwrap_or((written, ""));
+        let kind = node.text_at(&["kind"]);
+        let groups = || [GROUP, ADDED_GROUP].into_iter();
+        let object = Self { source, node, group, version, kind: kind.unwrap_or_default() };
+        let problem = |field, message: String, help: String| {
+            Err(Some(Box::new(object.finding(Rule::UnknownKind, field, message, help))))
+        };
+        if !groups().any(|it| it == group) {
+            // Other products have kinds of these names, too, so only a slip is one.
+            let is_ours = schema::has_kind(object.kind);
+            return match nearest(group, groups()).filter(|_| is_ours) {
+                Some(near) => problem(
+                    "apiVersion",
+                    format!("{group:?} is no group of ours"),
+                    format!("did you mean {near}?"),
+                ),
+                None => Err(None),
+            };
+        }
+        match kind {
+            None => problem("kind", "kind is missing".to_owned(), String::new()),
+            Some(_) => Ok(object),
+        }
     }
 
     fn finding(&self, rule: Rule, field: &str, message: String, help: String) -> Finding {
@@ -118,21 +145,24 @@ impl<'a> Object<'a> {
         findings
             .extend(violations.into_iter().map(|it| self.finding(it.rule, &it.field, it.message, it.help)));
         let name = self.node.text_at(&["metadata", "name"]);
-        if name.is_none() && self.node.text_at(&["metadata", "generateName"]).is_none() {
+        let metadata = self.node.get("metadata").map(|it| &it.node);
+        let has = |field: &str| metadata.is_some_and(|it| it.get(field).is_some());
+        if !has("name") && !has("generateName") {
             let message = "metadata.name is missing".to_owned();
-            findings.push(self.finding(
-                Rule::Schema,
-                "metadata.name",
-                message,
-                "give the object a name".into(),
-            ));
+            let help = "give the object a name".to_owned();
+            findings.push(self.finding(Rule::Schema, "metadata.name", message, help));
+        }
+        if let Some(name) = name.filter(|name| !is_name(name)) {
+            let message = format!("metadata.name {name:?} is no name");
+            let help = "write up to 253 lower-case letters, digits, - and ., a letter or digit at both ends";
+            findings.push(self.finding(Rule::Schema, "metadata.name", message, help.to_owned()));
         }
         let (kind, candidate) = match decode(self.version, self.kind, self.node.to_json()) {
             Ok(decoded) => decoded?,
-            Err(message) => {
+            Err((field, message)) => {
                 // Else the schema said so already.
                 if readable {
-                    findings.push(self.finding(Rule::Schema, "", message, String::new()));
+                    findings.push(self.finding(Rule::Schema, &field, message, String::new()));
                 }
                 return None;
             }
@@ -198,15 +228,26 @@ const CONFIGURATION: [Kind; 7] = [
     Kind::BgpAdvertisement,
 ];
 
-/// The object as a value of its type, with its kind if it is of the configuration; none for kinds that
-/// nobody writes.
-fn decode(
-    version: &str,
-    kind: &str,
-    object: serde_json::Value,
-) -> Result<Option<(Option<Kind>, Candidate)>, String> {
-    fn read<K: DeserializeOwned>(object: serde_json::Value) -> Result<Arc<K>, String> {
-        serde_json::from_value(object).map(Arc::new).map_err(|error| error.to_string())
+/// Whether Kubernetes takes it for a name (RFC 1123).
+fn is_name(text: &str) -> bool {
+    let is_edge = |byte: Option<u8>| byte.is_some_and(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
+    let is_part = |part: &str| {
+        let known = part.bytes().all(|it| it == b'-' || is_edge(Some(it)));
+        known && is_edge(part.bytes().next()) && is_edge(part.bytes().last())
+    };
+    text.len() <= 253 && text.split('.').all(is_part)
+}
+
+/// A value of its type, with its kind if it is of the configuration; none for kinds that nobody writes.
+type Decoded = Option<(Option<Kind>, Candidate)>;
+/// The field that cannot be read, and why.
+type Unreadable = (String, String);
+
+/// The object as a value of its type.
+fn decode(version: &str, kind: &str, object: serde_json::Value) -> Result<Decoded, Unreadable> {
+    fn read<K: DeserializeOwned>(object: serde_json::Value) -> Result<Arc<K>, Unreadable> {
+        let read = serde_path_to_error::deserialize(object);
+        read.map(Arc::new).map_err(|error| (error.path().to_string(), error.to_string()))
     }
     if kind == "MetalLB" {
         return Ok(Some((None, Candidate::MetalLb { object: read(object)?, old: None })));
@@ -216,7 +257,8 @@ fn decode(
         Kind::BfdProfile => Candidate::BfdProfile(read(object)?),
         Kind::BgpPeer if version == "v1beta1" => {
             let old: Arc<v1beta1::BGPPeer> = read(object)?;
-            let peer = to_v1beta2(Arc::unwrap_or_clone(old)).map_err(|error| error.to_string())?;
+            let peer = to_v1beta2(Arc::unwrap_or_clone(old))
+                .map_err(|error| ("metadata.annotations".to_owned(), error.to_string()))?;
             Candidate::BgpPeer(Arc::new(peer))
         }
         Kind::BgpPeer => Candidate::BgpPeer(read(object)?),

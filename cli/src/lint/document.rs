@@ -39,14 +39,56 @@ pub(crate) struct SyntaxError {
     pub(crate) span: Range<usize>,
 }
 
-/// Reads every document of a text; empty ones do not count.
-pub(crate) fn read(text: &str) -> Result<Vec<Node>, SyntaxError> {
-    serde_saphyr::from_multiple(text).map_err(|error| {
-        let start = error.location().map_or(0, |at| offset(text, at.line(), at.column()));
+/// Reads every document of a text; empty ones do not count. One that cannot be read keeps none of the others
+/// from being read.
+pub(crate) fn read(text: &str) -> (Vec<Node>, Vec<SyntaxError>) {
+    let (mut documents, mut errors) = (Vec::new(), Vec::new());
+    for (begin, part) in parts(text) {
+        match serde_saphyr::from_multiple_with_options::<Node>(part, options()) {
+            Ok(read) => documents.extend(read.into_iter().map(|node| node.moved(begin))),
+            Err(error) => errors.push(SyntaxError::of(&error, part, begin)),
+        }
+    }
+    (documents, errors)
+}
+
+/// How much there may be of a document: a list of a large cluster, but no bomb of aliases.
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_events: 20_000_000, max_nodes: 10_000_000 },
+    }
+}
+
+/// The documents of a text, each with where it begins and with the marker, comments and directives before it.
+fn parts(text: &str) -> Vec<(usize, &str)> {
+    let (mut begins, mut place, mut has_content) = (vec![0], 0, false);
+    for line in text.split_inclusive('\n') {
+        let is_marker =
+            line.strip_prefix("---").is_some_and(|rest| rest.trim_start() != rest || rest.is_empty());
+        if is_marker && has_content {
+            begins.push(place);
+            has_content = false;
+        }
+        let rest = if is_marker { line.get(3..).unwrap_or_default() } else { line }.trim();
+        has_content |= !(rest.is_empty() || rest.starts_with('#') || line.starts_with('%'));
+        place += line.len();
+    }
+    let ends = begins.iter().skip(1).copied().chain([text.len()]);
+    begins.iter().zip(ends).filter_map(|(begin, end)| Some((*begin, text.get(*begin..end)?))).collect()
+}
+
+impl SyntaxError {
+    fn of(error: &serde_saphyr::Error, part: &str, begin: usize) -> Self {
+        let start = error.location().map_or(0, |at| offset(part, at.line(), at.column()));
         let end =
-            text.get(start..).and_then(|rest| rest.chars().next()).map_or(start, |it| start + it.len_utf8());
-        SyntaxError { message: error.without_snippet().to_string(), span: start..end }
-    })
+            part.get(start..).and_then(|rest| rest.chars().next()).map_or(start, |it| start + it.len_utf8());
+        let told = error.without_snippet().to_string();
+        // Where it is, is told beside it; here it would count from the beginning of the document.
+        let message = [" at line ", " (defined at line ", " (used at line "]
+            .iter()
+            .fold(&*told, |text, mark| text.split_once(mark).map_or(text, |(before, _)| before));
+        Self { message: message.to_owned(), span: begin + start..begin + end }
+    }
 }
 
 /// The byte at a line and column, both from 1; the last one of the line if it is shorter.
@@ -65,6 +107,21 @@ fn bytes(location: Location) -> Option<Range<usize>> {
 }
 
 impl Node {
+    /// As it stands in a text of which its own begins there.
+    fn moved(mut self, begin: usize) -> Self {
+        let moved = |span: Range<usize>| span.start + begin..span.end + begin;
+        self.span = moved(self.span);
+        self.value = match self.value {
+            Value::List(items) => Value::List(items.into_iter().map(|item| item.moved(begin)).collect()),
+            Value::Map(entries) => {
+                let entry = |it: Entry| Entry { span: moved(it.span), node: it.node.moved(begin), ..it };
+                Value::Map(entries.into_iter().map(entry).collect())
+            }
+            simple => simple,
+        };
+        self
+    }
+
     /// The field of a map.
     pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
         match &self.value {
@@ -234,68 +291,4 @@ impl<'de> Visitor<'de> for ValueVisitor {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEXT: &str = "\
-# ünïcödé before
-kind: A
-spec:
-  addresses:
-  - 10.0.0.0/8
-  - bad-one
-  labels: {a.b/c: x, a: {b: z}}
----
-{\"kind\": \"B\", \"spec\": {\"n\": 3, \"list\": [{\"m\": 1}]}}
----
-";
-
-    fn at(document: usize, path: &str) -> &'static str {
-        &TEXT[read(TEXT).unwrap()[document].locate(path)]
-    }
-
-    #[test]
-    fn a_path_leads_to_the_text_that_is_meant() {
-        assert_eq!(read(TEXT).unwrap().len(), 2, "an empty document is none");
-        for (document, path, text) in [
-            (0, "kind", "A"),
-            (0, "spec.addresses[1]", "bad-one"),
-            (0, "spec.addresses", "addresses"),
-            (0, "spec.labels.a.b/c", "x"),
-            (0, "spec.labels.a.b", "z"),
-            (0, "spec.missing.below", "spec"),
-            (0, "spec.addresses[7]", "addresses"),
-            (0, "", "kind"),
-            (1, "spec.n", "3"),
-            (1, "spec.list[0].m", "1"),
-        ] {
-            assert_eq!(at(document, path).trim_matches('"'), text, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_tree_is_the_value_that_kubernetes_sees() {
-        let documents = read(TEXT).unwrap();
-        let wanted = serde_json::json!({"kind": "A", "spec": {
-            "addresses": ["10.0.0.0/8", "bad-one"], "labels": {"a.b/c": "x", "a": {"b": "z"}}}});
-        assert_eq!(documents[0].to_json(), wanted);
-        // Words that kubectl takes for truth values are some here too.
-        let scalars = "y: no\na: ~\nb: true\nc: -3\nd: 1.5\ne: '1'\nf: 64512:100\ng: 18446744073709551615\n";
-        let wanted = serde_json::json!({"y": false, "a": null, "b": true, "c": -3, "d": 1.5, "e": "1", "f": "64512:100",
-            "g": 18446744073709551615_u64});
-        assert_eq!(read(scalars).unwrap()[0].to_json(), wanted);
-    }
-
-    #[test]
-    fn a_syntax_error_says_where() {
-        let text = "kind: A\nspec: [1, 2\nmore: {\n";
-        let error = read(text).unwrap_err();
-        assert!(text[error.span.start..].starts_with(": {"), "{error:?}");
-        let twice = "kind: A\nkind: B\n";
-        let error = read(twice).unwrap_err();
-        assert!(
-            error.message.contains("kind") && twice[error.span.start..].starts_with("kind: B"),
-            "{error:?}"
-        );
-    }
-}
+mod tests;

@@ -30,6 +30,11 @@ impl Violation {
     }
 }
 
+/// Whether one of our API groups has a kind of this name.
+pub(super) fn has_kind(kind: &str) -> bool {
+    DEFINITIONS.iter().any(|crd| crd.spec.names.kind == kind)
+}
+
 /// Checks an object of one of our API groups.
 pub(super) fn violations(group: &str, version: &str, kind: &str, object: &Node) -> Vec<Violation> {
     let kinds = || DEFINITIONS.iter().map(|crd| crd.spec.names.kind.as_str());
@@ -195,7 +200,7 @@ fn what(value: &Value) -> &'static str {
 }
 
 /// The word that was meant, if one is near enough.
-fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     known
         .map(|it| (strsim::damerau_levenshtein(&lower, &it.to_lowercase()), it))
@@ -209,7 +214,7 @@ mod tests {
     use crate::lint::document;
 
     fn of(yaml: &str) -> Vec<String> {
-        let node = document::read(yaml).unwrap().remove(0);
+        let node = document::read(yaml).0.remove(0);
         let version = node.text_at(&["apiVersion"]).unwrap().rsplit('/').next().unwrap().to_owned();
         let kind = node.text_at(&["kind"]).unwrap().to_owned();
         let violations = super::violations("metallb.io", &version, &kind, &node);

@@ -10,6 +10,7 @@
 mod csv;
 mod descriptors;
 
+pub(super) use csv::csv;
 use ferrolb_operator::image::ImageReference;
 use serde_json::{Value, json};
 
@@ -18,15 +19,17 @@ use crate::manifest::{self, HEADER};
 
 /// Name of the package in catalogs.
 pub(super) const PACKAGE: &str = "ferrolb-operator";
+/// The bundle of this version.
+pub(crate) const IMAGE: &str = concat!("ferrolb.io/ferrolb-bundle:v", env!("CARGO_PKG_VERSION"));
 /// Where an upgrade within a catalog leads.
-const CHANNEL: &str = "stable";
+pub(super) const CHANNEL: &str = "stable";
 
 /// All files of the bundle.
 pub(crate) fn files(image: &ImageReference) -> anyhow::Result<Vec<File>> {
     let document =
         |path: String, value: &Value| Ok(File::new(path, format!("{HEADER}{}", manifest::yaml(value)?)));
     let mut files: Vec<anyhow::Result<File>> = vec![
-        document(format!("manifests/{PACKAGE}.clusterserviceversion.yaml"), &csv::csv(image)?),
+        document(format!("manifests/{PACKAGE}.clusterserviceversion.yaml"), &csv(image)?),
         document("metadata/annotations.yaml".into(), &annotations()),
         document("tests/scorecard/config.yaml".into(), &scorecard()),
     ];

@@ -9,6 +9,7 @@
 //! CRDs are templates, so that an upgrade brings new ones, and are kept when the release goes, with the
 //! pools in them.
 
+mod certificate;
 mod installed;
 mod prometheus;
 mod template;
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::{File, is_for_operator, native, settings, value};
 use crate::manifest::{self, HEADER};
+use certificate::Given;
 use template::Template;
 
 const HELPERS: &str = include_str!("chart/_helpers.tpl");
@@ -35,6 +37,7 @@ pub(crate) fn files(image: &ImageReference) -> anyhow::Result<Vec<File>> {
     let settings = settings(template::NAMESPACE, image);
     // Two controllers, for what comes with more than one; the templates ask for it.
     let native = native(&settings, 2)?;
+    let given = Given::new(&settings, 2)?;
     let of =
         |kinds: &[Kind]| native.iter().filter(|object| kinds.contains(&object.kind())).collect::<Vec<_>>();
     let rights =
@@ -53,10 +56,10 @@ pub(crate) fn files(image: &ImageReference) -> anyhow::Result<Vec<File>> {
         File::new("templates/_helpers.tpl", HELPERS),
         File::new("templates/NOTES.txt", NOTES),
         File::new("templates/crds.yaml", crds()?),
-        File::new("templates/rbac.yaml", without_operator(&of(&rights))?),
-        File::new("templates/configuration.yaml", without_operator(&of(&rest))?),
-        File::new("templates/workloads.yaml", without_operator(&of(&workloads))?),
-        File::new("templates/operator.yaml", with_operator(&operator.iter().collect::<Vec<_>>())?),
+        File::new("templates/rbac.yaml", without_operator(&of(&rights), &given)?),
+        File::new("templates/configuration.yaml", without_operator(&of(&rest), &given)?),
+        File::new("templates/workloads.yaml", without_operator(&of(&workloads), &given)?),
+        File::new("templates/operator.yaml", with_operator(&operator.iter().collect::<Vec<_>>(), &given)?),
         File::new("templates/prometheus.yaml", prometheus::template()?),
         File::new("templates/tests/installed.yaml", installed::test(&settings)?),
     ])
@@ -96,27 +99,34 @@ fn crds() -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn without_operator(objects: &[&Object]) -> anyhow::Result<String> {
-    Ok(format!("{HEADER}{{{{- if not .Values.operator.enabled }}}}\n{}{{{{- end }}}}\n", documents(objects)?))
+fn without_operator(objects: &[&Object], given: &Given) -> anyhow::Result<String> {
+    Ok(format!(
+        "{HEADER}{{{{- if not .Values.operator.enabled }}}}\n{}{{{{- end }}}}\n",
+        documents(objects, given)?
+    ))
 }
 
-fn with_operator(objects: &[&Object]) -> anyhow::Result<String> {
-    Ok(format!("{HEADER}{{{{- if .Values.operator.enabled }}}}\n{}{{{{- end }}}}\n", documents(objects)?))
+fn with_operator(objects: &[&Object], given: &Given) -> anyhow::Result<String> {
+    Ok(format!(
+        "{HEADER}{{{{- if .Values.operator.enabled }}}}\n{}{{{{- end }}}}\n",
+        documents(objects, given)?
+    ))
 }
 
-fn documents(objects: &[&Object]) -> anyhow::Result<String> {
+fn documents(objects: &[&Object], given: &Given) -> anyhow::Result<String> {
     let document = |object: &&Object| {
         let mut template = Template::default();
         let mut value = object.to_value();
         value["metadata"]["labels"][template.common_labels()] = Value::Null;
-        workloads::open(&object.key(), &mut value, &mut template)?;
+        workloads::open(&object.key(), &mut value, &mut template, given)?;
         let document = format!("---\n{}", template.finish(&manifest::yaml(&value)?));
         let replicated =
             object.kind() == Kind::PodDisruptionBudget && object.key().name == object::CONTROLLER;
-        Ok(if replicated {
-            format!("{{{{- if {} }}}}\n{document}{{{{- end }}}}\n", workloads::REPLICATED)
-        } else {
-            document
+        let condition =
+            replicated.then(|| workloads::REPLICATED.to_owned()).or_else(|| given.condition(&object.key()));
+        Ok(match condition {
+            Some(condition) => format!("{{{{- if {condition} }}}}\n{document}{{{{- end }}}}\n"),
+            None => document,
         })
     };
     objects.iter().map(document).collect()

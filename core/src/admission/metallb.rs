@@ -23,6 +23,8 @@ pub(super) fn admit(candidate: &Candidate, operation: Operation) -> Verdict {
             weights(what, config, &mut faults);
         }
     }
+    let times = object.spec.membership.as_ref().map_or(Ok(()), |it| it.lease_times().map(drop));
+    faults.extend(times.err().map(|error| format!("spec.membership: {error}")));
     let mut warnings = Vec::new();
     match backend(object) {
         "native" => {}
@@ -95,7 +97,7 @@ mod tests {
     };
 
     use super::*;
-    use ferrolb_api::v1beta1::FrrK8sConfig;
+    use ferrolb_api::v1beta1::{FrrK8sConfig, MembershipConfig};
 
     fn judge(spec: MetalLBSpec, old: Option<&str>) -> Verdict {
         let object = |spec| Arc::new(MetalLB { spec, ..Default::default() });
@@ -166,6 +168,10 @@ mod tests {
             speaker_config: config(weight),
             controller_config: config(weight),
             frr_k8s_config: Some(FrrK8sConfig { always_block: vec![block.to_owned()], ..Default::default() }),
+            membership: Some(MembershipConfig {
+                lease_duration: (weight > 100).then(|| "5s".to_owned()),
+                ..Default::default()
+            }),
             ..Default::default()
         };
         assert_eq!(judge(spec("NoExecute", 100, " 10.0.0.0/8 "), None), Verdict::allowed());
@@ -177,6 +183,7 @@ mod tests {
              ControllerConfig NodeAffinity set with invalid weight for preferred scheduling term\n\
              ControllerConfig PodAffinity set with invalid weight for preferred scheduling term\n\
              ControllerConfig PodAntiAffinity set with invalid weight for preferred scheduling term\n\
+             spec.membership: leaseDuration must be longer than renewDeadline\n\
              invalid CIDR 10.0.0 in AlwaysBlock";
         assert_eq!(
             judge(spec("NoSchedule", 101, "10.0.0"), None),

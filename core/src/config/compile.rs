@@ -17,6 +17,7 @@ mod peers;
 mod pools;
 mod preferences;
 mod reservations;
+mod routers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,12 +53,6 @@ pub fn compile(resources: &Resources) -> Compiled {
     Compiler::default().compile(resources)
 }
 
-/// As [`compile`], but this object counts as the latest, whatever its creation time: so a change that makes
-/// an old object exclude another is blamed on the change.
-pub(crate) fn compile_with_last(resources: &Resources, last: Option<&ObjectRef>) -> Compiled {
-    Compiler::default().compile_with_last(resources, last)
-}
-
 /// Compiles again and again: what was read of objects that are still the same ones is kept. The result is
 /// that of [`compile`].
 #[derive(Debug, Default)]
@@ -69,6 +64,7 @@ pub struct Compiler {
     peers: Kept<BGPPeer, config::peers::Reading>,
     l2_advertisements: Kept<L2Advertisement, config::advertisements::Reading>,
     bgp_advertisements: Kept<BGPAdvertisement, config::bgp_advertisements::Reading>,
+    resolved_peers: peers::All,
     resolved: advertisements::All,
     of_pools: Lookup,
     nodes: BTreeMap<String, Node>,
@@ -81,7 +77,9 @@ impl Compiler {
         self.compile_with_last(resources, None)
     }
 
-    fn compile_with_last(&mut self, resources: &Resources, last: Option<&ObjectRef>) -> Compiled {
+    /// As [`compile`], but this object counts as the latest, whatever its creation time: so a change that
+    /// makes an old object exclude another is blamed on the change.
+    pub(crate) fn compile_with_last(&mut self, resources: &Resources, last: Option<&ObjectRef>) -> Compiled {
         self.read(resources);
         let mut compiling = Compiling {
             resources,
@@ -92,7 +90,7 @@ impl Compiler {
             compiled: Compiled::default(),
         };
         let profiles = compiling.bfd_profiles();
-        compiling.peers(&self.peers, &profiles);
+        compiling.peers(&self.peers, &profiles, &mut self.resolved_peers);
         let aliases = compiling.aliases();
         compiling.address_pools(&mut self.all_pools);
         compiling.reservations();

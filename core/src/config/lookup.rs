@@ -20,6 +20,9 @@ pub(super) struct Lookup {
     /// Names of the objects that have a label, by its key and value; made when it is asked for.
     places: Option<Places>,
     all: Names,
+    /// The set before, and the names in which it differs. Nobody has it any more as a rule, and then it is
+    /// brought up to date for the next one, since to copy all names is what an edit would mostly cost.
+    all_before: Option<(Names, BTreeSet<Arc<str>>)>,
     known: BTreeMap<Vec<Selector>, Names>,
     named: BTreeMap<Names, Named>,
     /// How often the objects became others.
@@ -71,8 +74,8 @@ impl Lookup {
             self.fill();
             return;
         }
+        self.change_all(&names);
         let objects = &self.objects;
-        update(&mut self.all, &names, |name| objects.contains_key(name));
         for (selectors, selected) in &mut self.known {
             let selects = |name: &Arc<str>| {
                 let labels = objects.get(name);
@@ -82,6 +85,20 @@ impl Lookup {
         }
         self.named.retain(|list, _| !names.iter().any(|name| list.contains(&**name)));
         self.turn();
+    }
+
+    /// Lets `all` follow these names. Mostly they only have other labels, and it stays what it is.
+    fn change_all(&mut self, names: &BTreeSet<Arc<str>>) {
+        let objects = &self.objects;
+        if names.iter().all(|name| self.all.contains(&**name) == objects.contains_key(name)) {
+            return;
+        }
+        let (mut all, missed) = match self.all_before.take() {
+            Some((before, missed)) if Arc::strong_count(&before) == 1 => (before, missed),
+            _ => (Arc::clone(&self.all), BTreeSet::new()),
+        };
+        update(&mut all, names.union(&missed), |name| objects.contains_key(name));
+        self.all_before = Some((std::mem::replace(&mut self.all, all), names.clone()));
     }
 
     /// Nothing is known but the objects.
@@ -177,7 +194,11 @@ impl Lookup {
 }
 
 /// Lets a set have exactly those of these names that belong to it; it is another set only if that differs.
-fn update(set: &mut Names, names: &BTreeSet<Arc<str>>, belongs: impl Fn(&Arc<str>) -> bool) {
+fn update<'n>(
+    set: &mut Names,
+    names: impl IntoIterator<Item = &'n Arc<str>>,
+    belongs: impl Fn(&Arc<str>) -> bool,
+) {
     for name in names {
         match (set.contains(&**name), belongs(name)) {
             (true, false) => drop(Arc::make_mut(set).remove(&**name)),

@@ -6,11 +6,12 @@
 //! and nodes that it had, until the object is right again or deleted. A process that starts anew remembers
 //! nothing, and leaves the object out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::peers::Router;
 use super::{BgpAdvertisement, Compiled, Compiler, L2Advertisement, Peer};
 use crate::resources::Resources;
 
@@ -37,48 +38,61 @@ impl Memory {
             &mut config.l2_advertisements,
             &resources.l2_advertisements,
             |it| &it.metadata,
-            |_, _| true,
+            |_, _| {},
         );
         recall(
             &mut self.bgp_advertisements,
             &mut config.bgp_advertisements,
             &resources.bgp_advertisements,
             |it| &it.metadata,
-            |_, _| true,
+            |_, _| {},
         );
-        recall(&mut self.peers, &mut config.peers, &resources.bgp_peers, |it| &it.metadata, stands_alone);
+        recall(&mut self.peers, &mut config.peers, &resources.bgp_peers, |it| &it.metadata, standing_alone);
         compiled
     }
 }
 
+/// What was in force, is not any more, and is still an object of the same identity; `choose` leaves of them
+/// those that may be in force beside the others.
 fn recall<T, K>(
     remembered: &mut Remembered<T>,
     in_force: &mut BTreeMap<String, Arc<T>>,
     objects: &BTreeMap<String, Arc<K>>,
     metadata: impl Fn(&K) -> &ObjectMeta,
-    fits: impl Fn(&T, &BTreeMap<String, Arc<T>>) -> bool,
+    choose: impl Fn(&mut Vec<(String, Arc<T>)>, &BTreeMap<String, Arc<T>>),
 ) {
     let same = |(a, (_, b)): (&Arc<T>, &(_, Arc<T>))| Arc::ptr_eq(a, b);
     if in_force.len() == remembered.len() && in_force.values().zip(remembered.values()).all(same) {
         return;
     }
     let uid = |name: &str| objects.get(name).and_then(|object| metadata(object).uid.clone());
+    let mut recalled = Vec::new();
     for (name, (of, value)) in std::mem::take(remembered) {
-        let same_object = || objects.contains_key(&name) && uid(&name) == of;
-        if !in_force.contains_key(&name) && same_object() && fits(&value, in_force) {
-            in_force.insert(name, value);
+        if !in_force.contains_key(&name) && objects.contains_key(&name) && uid(&name) == of {
+            recalled.push((name, value));
         }
     }
+    choose(&mut recalled, in_force);
+    in_force.extend(recalled);
     *remembered =
         in_force.iter().map(|(name, value)| (name.clone(), (uid(name), Arc::clone(value)))).collect();
 }
 
-/// Whether no peer in force is the same router for a node.
-fn stands_alone(peer: &Peer, in_force: &BTreeMap<String, Arc<Peer>>) -> bool {
-    in_force.values().all(|other| {
-        other.neighbor != peer.neighbor
-            || other.vrf != peer.vrf
-            || other.port != peer.port
-            || other.nodes.is_disjoint(&peer.nodes)
-    })
+/// Leaves the peers that on none of their nodes are the same router as one in force, or as one before them.
+fn standing_alone(recalled: &mut Vec<(String, Arc<Peer>)>, in_force: &BTreeMap<String, Arc<Peer>>) {
+    let peers: Vec<Arc<Peer>> = recalled.iter().map(|(_, peer)| Arc::clone(peer)).collect();
+    let mut taken: BTreeMap<Router<'_>, BTreeSet<&String>> =
+        peers.iter().map(|peer| (peer.router(), BTreeSet::new())).collect();
+    for peer in in_force.values() {
+        if let Some(nodes) = taken.get_mut(&peer.router()) {
+            nodes.extend(peer.nodes.iter());
+        }
+    }
+    let mut alone = peers.iter().map(|peer| {
+        let nodes = taken.entry(peer.router()).or_default();
+        let alone = peer.nodes.iter().all(|node| !nodes.contains(node));
+        nodes.extend(peer.nodes.iter().filter(|_| alone));
+        alone
+    });
+    recalled.retain(|_| alone.next().unwrap_or_default());
 }

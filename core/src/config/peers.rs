@@ -55,6 +55,21 @@ pub struct Peer {
     pub dual_stack: bool,
 }
 
+/// What tells routers apart on a node.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Router<'a> {
+    pub(super) neighbor: &'a Neighbor,
+    pub(super) vrf: Option<&'a str>,
+    pub(super) port: NonZeroU16,
+}
+
+impl Peer {
+    /// The router that it is.
+    pub(super) fn router(&self) -> Router<'_> {
+        Router { neighbor: &self.neighbor, vrf: self.vrf.as_deref(), port: self.port }
+    }
+}
+
 /// The autonomous system of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteAs {

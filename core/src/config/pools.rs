@@ -100,7 +100,7 @@ pub(super) struct Parsed {
     /// Whether an entry cannot be read.
     pub(super) unreadable: bool,
     /// For each family the longest of what [`IpRange::shortest_prefix`] says of its ranges.
-    blocks: BTreeMap<Family, u8>,
+    blocks: [Option<u8>; 2],
     /// Everything that is wrong with it in itself and with what of the cluster it overlaps.
     pub(super) findings: Vec<Finding<PoolProblem>>,
 }
@@ -138,18 +138,18 @@ pub(super) fn parse(pool: &IPAddressPool, namespaces: &BTreeMap<String, Labels>)
     let labelled = (name.as_str().into(), Arc::new(labels));
     let pool =
         Pool { name, ranges, auto_assign: *auto_assign, avoid_buggy_ips: *avoid_buggy_ips, restriction };
-    let mut blocks = BTreeMap::new();
-    for range in &pool.ranges {
-        let (block, of_range) = (blocks.entry(range.family()).or_default(), range.shortest_prefix());
-        *block = of_range.max(*block);
-    }
+    let blocks = [Family::V4, Family::V6].map(|family| {
+        let of_family = pool.ranges.iter().filter(|range| range.family() == family);
+        of_family.map(IpRange::shortest_prefix).max()
+    });
     Parsed { pool: Arc::new(pool), labelled, places, unreadable, blocks, findings }
 }
 
 impl Parsed {
     /// No shorter prefix is an aggregate of addresses of the pool alone; none: it has none of this family.
     pub(super) fn block(&self, family: Family) -> Option<u8> {
-        self.blocks.get(&family).copied()
+        let [v4, v6] = self.blocks;
+        if family == Family::V4 { v4 } else { v6 }
     }
 
     /// The ranges, each with its place in the object.

@@ -6,6 +6,7 @@ mod advertisements;
 mod memory;
 mod peers;
 mod same_router;
+mod whole;
 
 use ferrolb_core::config::{Compiled, Diagnostic, Message, PeerProblem, Severity};
 

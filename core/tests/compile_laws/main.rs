@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ferrolb_api::v1beta1::BGPAdvertisementSpec;
 use ferrolb_api::v1beta2::BGPPeerSpec;
-use ferrolb_core::admission::{Operation, Verdict, admit};
+use ferrolb_core::admission::{Admission, Operation, Verdict, admit};
 use ferrolb_core::config::{Compiler, Diagnostic, Kind, ObjectRef, Severity, compile};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::testing::{
@@ -163,6 +163,25 @@ proptest! {
             resources = edit.make(resources);
             if seen {
                 prop_assert_eq!(compiler.compile(&resources), compile(&resources), "after {}", told);
+            }
+        }
+    }
+
+    /// Nor does what is kept from one review to the next.
+    #[test]
+    fn every_change_is_judged_as_if_it_were_the_first(
+        objects in objects(),
+        edits in edits(),
+        candidates in prop::collection::vec((any_object(), any::<bool>()), 24),
+    ) {
+        let mut admission = Admission::default();
+        let mut resources = with(objects);
+        for ((edit, _), (candidate, update)) in edits.into_iter().zip(candidates) {
+            resources = edit.make(resources);
+            let (_, change) = candidate.candidate();
+            for operation in [if update { Operation::Update } else { Operation::Create }, Operation::Delete] {
+                let verdict = admission.admit(&resources, change.clone(), operation, NAMESPACE);
+                prop_assert_eq!(verdict, admit(&resources, change.clone(), operation, NAMESPACE));
             }
         }
     }

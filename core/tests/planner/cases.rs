@@ -143,6 +143,8 @@ fn interfaces_are_united_and_must_exist() {
             r#"{10.20.30.1: Named({"eth0", "eth1", "eth2"})}"#,
         ),
         (vec![on("a", &["eth0", "eth1"]), on("b", &[])], r#"{10.20.30.1: All}"#),
+        // Two equal ones are as good as one.
+        (vec![on("a", &["eth0"]), on("b", &["eth0"])], r#"{10.20.30.1: Named({"eth0"})}"#),
         (vec![on("a", &["eth7"])], "{}"),
     ] {
         let world = two().ads(ads).service(holding(1).ready_on(&["iris1"]));

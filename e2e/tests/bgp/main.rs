@@ -9,6 +9,7 @@ mod router;
 mod seed;
 #[path = "../support/mod.rs"]
 mod support;
+mod why;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 pub mod arp;
 pub mod http;
+pub mod load;
 
 /// Namespace of the product.
 pub const NAMESPACE: &str = "metallb-system";

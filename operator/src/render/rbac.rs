@@ -48,6 +48,10 @@ pub(super) fn operands(context: &Context<'_>) -> Vec<Object> {
             if context.settings.installer == Installer::Operator {
                 rights.own.push(log_level());
             }
+            let has_leases = context.has_leases() || context.observed.leases_are_used;
+            if has_leases && *component == component::SPEAKER {
+                rights.own.push(membership_leases());
+            }
             if context.observed.openshift.is_some() && *component == component::SPEAKER {
                 rights.own.push(openshift::constraint());
             }
@@ -72,6 +76,7 @@ pub fn operator(namespace: &str) -> Vec<Object> {
         add_missing(&mut rights.cluster, granted.cluster);
         add_missing(&mut rights.own, granted.own);
     }
+    add_missing(&mut rights.own, vec![membership_leases()]);
     let labels = labels([(label::APP, label::APP_VALUE), (label::COMPONENT, "operator")]);
     let metadata = ObjectMeta { labels: Some(labels), ..Default::default() };
     let names = Names {
@@ -141,6 +146,11 @@ fn controller() -> Rights {
 /// The controller's pod makes the key where there is no operator.
 fn membership_key() -> PolicyRule {
     named(rule("", &["secrets"], &["get", "update"]), object::MEMBERLIST_SECRET)
+}
+
+/// Of each node, by which speakers learn which of them live: nobody knows all their names beforehand.
+fn membership_leases() -> PolicyRule {
+    rule("coordination.k8s.io", &["leases"], &["create", "list", "patch", "watch"])
 }
 
 /// A speaker may read the Secrets that BGPPeers name, and no other: the key of the webhook's CA is not

@@ -7,7 +7,7 @@ use ferrolb_api::well_known::{component, object, pod_condition, port};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ConfigMapVolumeSource, ContainerPort, KeyToPath, PodReadinessGate, PodSecurityContext,
+    ConfigMap, ConfigMapVolumeSource, ContainerPort, KeyToPath, Pod, PodReadinessGate, PodSecurityContext,
     PodSpec, Secret, SecretVolumeSource, Toleration, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -21,6 +21,9 @@ const EXCLUDE_PATH: &str = "/etc/metallb";
 
 /// Where a process in the node's network answers probes: its other addresses are the node's.
 const LOOPBACK: &str = "127.0.0.1";
+
+/// The flag of speakers that renew Leases.
+const BY_LEASES: &str = "--membership=lease";
 
 /// Interfaces that belong to container networks, as regular expressions.
 const NEVER_ANNOUNCE: [&str; 14] = [
@@ -75,6 +78,7 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
     if spec.ignore_exclude_lb == Some(true) {
         args.push("--ignore-exclude-lb".into());
     }
+    args.extend(membership(context));
     let mut container = context.container(pod::Process {
         name: "speaker",
         command: "/speaker",
@@ -87,12 +91,15 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
             pod::value("METALLB_ML_SECRET_KEY_PATH", KEY_PATH),
         ],
         args,
-        ports: vec![ContainerPort {
-            name: Some("memberlist-udp".into()),
-            container_port: port::MEMBERLIST.into(),
-            protocol: Some("UDP".into()),
-            ..Default::default()
-        }],
+        ports: (!context.has_leases())
+            .then(|| ContainerPort {
+                name: Some("memberlist-udp".into()),
+                container_port: port::MEMBERLIST.into(),
+                protocol: Some("UDP".into()),
+                ..Default::default()
+            })
+            .into_iter()
+            .collect(),
         probe_host: Some(LOOPBACK),
         capability: Some("NET_RAW"),
     });
@@ -162,6 +169,27 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
         },
         status: None,
     }
+}
+
+/// How the others are found, where that is not by their gossip.
+fn membership(context: &Context<'_>) -> Vec<String> {
+    let Some(membership) = context.metallb.spec.membership.as_ref().filter(|_| context.has_leases()) else {
+        return Vec::new();
+    };
+    let times = [
+        ("duration", &membership.lease_duration),
+        ("renew-deadline", &membership.renew_deadline),
+        ("retry-period", &membership.retry_period),
+    ];
+    let times =
+        times.into_iter().filter_map(|(flag, time)| Some(format!("--lease-{flag}={}", time.as_ref()?)));
+    std::iter::once(BY_LEASES.into()).chain(times).collect()
+}
+
+/// Whether a speaker's pod renews a Lease.
+pub(crate) fn renews_lease(pod: &Pod) -> bool {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    containers.flat_map(|it| it.args.iter().flatten()).any(|arg| arg == BY_LEASES)
 }
 
 /// A node gives its addresses away before the next one does.

@@ -25,6 +25,7 @@ fn observed() -> Observed {
         peer_secrets: ["bgp-password".into()].into(),
         api_ports: [6443].into(),
         openshift: None,
+        leases_are_used: false,
     }
 }
 
@@ -82,6 +83,7 @@ fn matrix() -> Vec<MetalLB> {
             json!({"metrics": {"enabled": false}, "networkPolicies": {"enabled": true, "apiPort": 16443}}),
             json!({"networkPolicies": {"enabled": false, "apiPort": 16443}}),
             json!({"controllerReplicas": 3, "tls": {}}),
+            json!({"membership": {"mode": "lease", "leaseDuration": "3s", "renewDeadline": "1s", "retryPeriod": "200ms"}}),
         ]
         .map(metallb),
     );
@@ -310,13 +312,26 @@ fn the_operator_holds_every_right_that_it_grants() {
         objects.iter().filter_map(of).flatten().collect()
     };
     let own = rbac::operator("metallb-system");
-    let granted = rendered(&metallb(json!({})));
-    for scope in [Scope::Cluster, Scope::Namespaced] {
-        let held = rules(&own, scope);
-        for rule in rules(&granted, scope) {
-            assert!(held.iter().any(|held| covers(held, &rule)), "{rule:?}");
+    for spec in [json!({}), json!({"membership": {"mode": "lease"}})] {
+        let granted = rendered(&metallb(spec));
+        for scope in [Scope::Cluster, Scope::Namespaced] {
+            let held = rules(&own, scope);
+            for rule in rules(&granted, scope) {
+                assert!(held.iter().any(|held| covers(held, &rule)), "{rule:?}");
+            }
         }
     }
+}
+
+/// The rules about a resource in the speakers' own Role.
+fn of_speaker(metallb: &MetalLB, observed: &Observed, resource: &str) -> Vec<PolicyRule> {
+    let objects = render(metallb, &settings(), observed).unwrap();
+    let rules = |object: &Object| match object {
+        Object::Role(role) if role.metadata.name.as_deref() == Some("speaker") => role.rules.clone(),
+        _ => None,
+    };
+    let rules = objects.iter().filter_map(rules).flatten();
+    rules.filter(|rule| rule.resources.iter().flatten().any(|it| it == resource)).collect()
 }
 
 fn covers(held: &PolicyRule, granted: &PolicyRule) -> bool {
@@ -331,18 +346,28 @@ fn covers(held: &PolicyRule, granted: &PolicyRule) -> bool {
 
 #[test]
 fn a_speaker_reads_the_secrets_that_peers_name_and_no_other() {
-    let of_speaker = |observed: &Observed| -> Vec<PolicyRule> {
-        let objects = render(&metallb(json!({})), &settings(), observed).unwrap();
-        let rules = |object: &Object| match object {
-            Object::Role(role) if role.metadata.name.as_deref() == Some("speaker") => role.rules.clone(),
-            _ => None,
-        };
-        let rules = objects.iter().filter_map(rules).flatten();
-        rules.filter(|rule| rule.resources.iter().flatten().any(|it| it == "secrets")).collect()
-    };
-    assert_eq!(of_speaker(&Observed::default()), []);
-    let names: Vec<_> = of_speaker(&observed()).into_iter().map(|rule| rule.resource_names).collect();
+    let rules = |observed: &Observed| of_speaker(&metallb(json!({})), observed, "secrets");
+    assert_eq!(rules(&Observed::default()), []);
+    let names: Vec<_> = rules(&observed()).into_iter().map(|rule| rule.resource_names).collect();
     assert_eq!(names, [Some(vec!["bgp-password".to_owned()])]);
+}
+
+/// And as long as a running one does, which the next replaces.
+#[test]
+fn speakers_write_leases_only_where_they_renew_them() {
+    let by_leases = metallb(json!({"membership": {"mode": "lease"}}));
+    let pods = pods(&rendered(&by_leases));
+    let renewing = pods.iter().map(|spec| Pod { spec: Some(spec.clone()), ..Default::default() });
+    assert_eq!(renewing.filter(renews_lease).count(), 1);
+    let used = Observed { leases_are_used: true, ..observed() };
+    for (metallb, observed, expected) in [
+        (metallb(json!({})), observed(), 0),
+        (metallb(json!({"membership": {"mode": "gossip"}})), observed(), 0),
+        (by_leases, observed(), 1),
+        (metallb(json!({})), used, 1),
+    ] {
+        assert_eq!(of_speaker(&metallb, &observed, "leases").len(), expected, "{:?}", metallb.spec);
+    }
 }
 
 #[test]
@@ -406,6 +431,7 @@ fn what_cannot_be_done_is_refused() {
             Refusal::AlwaysBlock("invalid_cidr".into()),
         ),
         (json!({"frrk8sConfig": {"alwaysBlock": ["::/+1"]}}), Refusal::AlwaysBlock("::/+1".into())),
+        (json!({"membership": {"renewDeadline": "20s"}}), Refusal::Membership(LeaseTimesError::LateDeadline)),
     ];
     let fine = json!({
         "speakerConfig": {"affinity": node_affinity(100)},
@@ -436,6 +462,29 @@ fn certificate_and_ca_bundle_are_left_to_the_webhook() {
     assert_eq!((&certificate["data"], &certificate["stringData"]), (&Value::Null, &Value::Null));
     let registration = objects.iter().find(|o| o.kind() == Kind::ValidatingWebhookConfiguration).unwrap();
     assert!(!registration.to_value().to_string().contains("caBundle"));
+}
+
+/// Labels that pods of others often have: a Service that selects them hands them our reviews.
+#[test]
+fn services_select_our_pods_and_no_others() {
+    let objects = rendered(&metallb(json!({})));
+    let foreign = [
+        json!({"component": "controller", "app.kubernetes.io/component": "controller", "app.kubernetes.io/name": "ingress-nginx"}),
+        json!({"component": "webhook-server", "app": "cert-manager", "app.kubernetes.io/name": "webhook"}),
+        json!({"component": "speaker", "k8s-app": "cilium"}),
+        json!({"app": "metallb"}),
+    ];
+    let labels = |pod: &Value| pod["spec"]["template"]["metadata"]["labels"].clone();
+    let ours: Vec<Value> = objects.iter().map(|object| labels(&object.to_value())).collect();
+    let mut services = 0;
+    for service in objects.iter().filter(|object| object.kind() == Kind::Service).map(Object::to_value) {
+        let selector = service["spec"]["selector"].as_object().unwrap().clone();
+        let selects = |pod: &&Value| selector.iter().all(|(key, value)| pod[key] == *value);
+        assert_eq!(foreign.iter().filter(selects).count(), 0, "{service}");
+        assert_eq!(ours.iter().filter(selects).count(), 1, "{service}");
+        services += 1;
+    }
+    assert!(services > 0);
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub(super) fn check(metallb: &MetalLB) -> Result<(), Refusal> {
     affinity("ControllerConfig", spec.controller_config.as_ref())?;
     Backend::of(metallb)?;
     tls::policy(spec.tls.as_ref())?;
+    spec.membership.as_ref().map_or(Ok(()), |it| it.lease_times().map(drop)).map_err(Refusal::Membership)?;
     let blocked = spec.frr_k8s_config.iter().flat_map(|config| &config.always_block);
     match blocked.into_iter().find(|prefix| !is_prefix(prefix.trim())) {
         Some(prefix) => Err(Refusal::AlwaysBlock(prefix.clone())),

@@ -22,8 +22,15 @@ use frr::Frr;
 const MS: Duration = Duration::from_millis(1);
 
 /// 50 ms, three times.
+/// Not faster: what ends is counted, and no pause of a busy machine may end it.
 fn fast() -> BfdProfile {
-    BfdProfile { receive_interval: 50 * MS, transmit_interval: 50 * MS, ..BfdProfile::named("fast") }
+    let interval = 200 * MS;
+    BfdProfile {
+        receive_interval: interval,
+        transmit_interval: interval,
+        echo_interval: interval,
+        ..BfdProfile::named("fast")
+    }
 }
 
 fn router(address: &str, profile: BfdProfile) -> Peer {
@@ -87,7 +94,7 @@ impl Bench {
 fn frr_and_we_see_each_other_and_the_cut_of_the_link() {
     in_own_network(|| async {
         let frr =
-            Frr::start(&[("10.1.0.2", "receive-interval 50\n  transmit-interval 50"), ("fd01::2", "")], "");
+            Frr::start(&[("10.1.0.2", "receive-interval 200\n  transmit-interval 200"), ("fd01::2", "")], "");
         let bench = Bench::new().await;
         bench.want([router("10.1.0.1", fast()), router("fd01::1", BfdProfile::named("default"))]);
         bench.up(0).await;
@@ -99,7 +106,7 @@ fn frr_and_we_see_each_other_and_the_cut_of_the_link() {
                 && seen["remote-receive-interval"] == interval
                 && seen["remote-detect-multiplier"] == 3
         };
-        until("the fast profile at the router", || agreed("10.1.0.2", 50)).await;
+        until("the fast profile at the router", || agreed("10.1.0.2", 200)).await;
         until("the default profile at the router", || agreed("fd01::2", 300)).await;
         assert_eq!(bench.metric("session_up", "10.1.0.1"), Some(1));
         until("packets", || bench.metric("control_packet_input", "10.1.0.1") > Some(10)).await;
@@ -107,24 +114,22 @@ fn frr_and_we_see_each_other_and_the_cut_of_the_link() {
         assert!(bench.event("BFDUp").await.contains("node \"node-1\": BFD session with "));
 
         // An edit of the profile: other intervals, same session.
-        let edited = BfdProfile { transmit_interval: 70 * MS, detect_multiplier: 4, ..fast() };
+        let edited = BfdProfile { transmit_interval: 250 * MS, detect_multiplier: 4, ..fast() };
         bench.want([router("10.1.0.1", edited), router("fd01::1", BfdProfile::named("default"))]);
         until("the edit at the router", || {
             let seen = frr.bfd("10.1.0.2");
-            seen["remote-transmit-interval"] == 70 && seen["remote-detect-multiplier"] == 4
+            seen["remote-transmit-interval"] == 250 && seen["remote-detect-multiplier"] == 4
         })
         .await;
         bench.want([router("10.1.0.1", fast()), router("fd01::1", BfdProfile::named("default"))]);
-        until("the edit is taken back", || agreed("10.1.0.2", 50)).await;
+        until("the edit is taken back", || agreed("10.1.0.2", 200)).await;
         assert_eq!(frr.counters("10.1.0.2")["session-down"], 0);
         assert_eq!((bench.reachability(0).failures, bench.reachability(1).failures), (0, 0));
 
-        let cut = Instant::now();
         ip("link set near down");
         let mut reachable = bench.reachable.clone();
         let down = reachable.wait_for(|it| !it["router-0"].up);
         assert!(tokio::time::timeout(PATIENCE, down).await.is_ok());
-        println!("measured: link cut, down after {} ms at 3 x 50 ms", cut.elapsed().as_millis());
         assert_eq!(bench.reachability(0).failures, 1);
         until("down at the router", || frr.bfd("10.1.0.2")["status"] == "down").await;
         until("the slow one too", || !bench.reachability(1).up).await;
@@ -216,16 +221,16 @@ fn what_the_router_takes_down_is_no_failure_and_comes_back() {
 fn echo_packets_come_back_and_their_absence_is_noticed() {
     in_own_network(|| async {
         std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
-        let echo = "echo-mode\n  echo transmit-interval 60\n  echo receive-interval 60";
+        let echo = "echo-mode\n  echo transmit-interval 200\n  echo receive-interval 200";
         let frr = Frr::start(&[("10.1.0.2", echo)], "");
         frr.run(&["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
         let bench = Bench::new().await;
         let echo = BfdProfile { echo_mode: true, ..fast() };
         bench.want([router("10.1.0.1", echo)]);
         bench.up(0).await;
-        until("echo packets", || bench.metric("echo_packet_input", "10.1.0.1") > Some(20)).await;
+        until("echo packets", || bench.metric("echo_packet_input", "10.1.0.1") > Some(8)).await;
         until("the router's echo packets", || {
-            frr.counters("10.1.0.2")["echo-packet-input"].as_u64() > Some(10)
+            frr.counters("10.1.0.2")["echo-packet-input"].as_u64() > Some(5)
         })
         .await;
         assert_eq!(

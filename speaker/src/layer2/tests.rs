@@ -1,5 +1,7 @@
 //! Real sockets on veth pairs in network namespaces: `lan0` announces, `peer0` is its neighbour.
 
+mod bench;
+
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::mpsc;
 
@@ -104,7 +106,7 @@ impl Bench {
         let metrics = Arc::new(Metrics::register(&registry).unwrap());
         let readiness = Readiness::default();
         let open = readiness.condition("layer 2 sockets");
-        let layer2 = Layer2::start(links.clone(), receiver, see, metrics, open);
+        let layer2 = Layer2::start(links.clone(), receiver, see, metrics, open).unwrap();
         tokio::time::timeout(PATIENCE, readiness.wait()).await.expect("sockets open");
         Self { layer2, orders, standings, links, readiness, registry, peer }
     }

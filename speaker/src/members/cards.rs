@@ -139,10 +139,20 @@ impl Cards {
         Some(if now < *at + LEAVING { Farewell::JustNow } else { Farewell::LongAgo })
     }
 
+    /// Which life of a node told last; 0 where it never told.
+    pub(crate) fn life(&self, node: &str) -> u64 {
+        self.others.get(node).map_or(0, |(card, _)| card.life)
+    }
+
+    /// When a farewell grows old.
+    pub(crate) fn next_farewell(&self, now: Instant) -> Option<Instant> {
+        let leaving = self.others.values().filter(|(card, _)| card.leaving).map(|(_, at)| *at + LEAVING);
+        leaving.filter(|at| *at > now).min()
+    }
+
     /// When a card is to be sent, or a farewell grows old.
     pub(crate) fn next_timeout(&self, now: Instant) -> Option<Instant> {
-        let leaving = self.others.values().filter(|(card, _)| card.leaving).map(|(_, at)| *at + LEAVING);
-        leaving.filter(|at| *at > now).chain(self.send_at).min()
+        self.next_farewell(now).into_iter().chain(self.send_at).min()
     }
 
     /// Whether the own card is to be sent to all now.

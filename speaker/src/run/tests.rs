@@ -1,6 +1,7 @@
 //! Whole speakers, each in a network namespace of its own, on a bridge with somebody who asks.
 
 mod bgp;
+mod lease;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -56,7 +57,7 @@ fn address(index: usize) -> String {
 
 impl Node {
     /// Starts a speaker in a new namespace whose only link is a port of the bridge.
-    fn start(index: usize, server: &Server) -> Self {
+    fn start(index: usize, server: &Server, more: &'static [&'static str]) -> Self {
         let (say, told) = mpsc::channel();
         let (connect, connected) = mpsc::channel::<()>();
         let (crash, crashed) = oneshot::channel();
@@ -83,8 +84,9 @@ impl Node {
                     &format!("--ml-bindaddr={}", address(index)),
                     "--ml-labels=component=speaker",
                 ];
+                let arguments = Args::parse_from(arguments.iter().chain(more));
                 tokio::select! {
-                    result = run(Args::parse_from(arguments), process) => result.unwrap(),
+                    result = run(arguments, process) => result.unwrap(),
                     _ = crashed => {}
                 }
             });
@@ -94,6 +96,12 @@ impl Node {
         ip(&format!("link set port{index} master br0 up"));
         connect.send(()).unwrap();
         Self { index, shutdown, readiness, crash: Some(crash), thread: Some(thread) }
+    }
+
+    async fn ready(&self) {
+        // Before a speaker has begun it has no conditions to wait for.
+        until("begin", || !self.readiness.is_empty()).await;
+        tokio::time::timeout(PATIENCE, self.readiness.wait()).await.expect("speakers become ready");
     }
 
     fn crash(mut self) {
@@ -121,6 +129,11 @@ struct Cluster {
 
 impl Cluster {
     async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// With more arguments for all speakers.
+    async fn start_with(more: &'static [&'static str]) -> Self {
         ip("link add br0 address 02:00:00:00:00:ff type bridge forward_delay 0");
         ip("link set br0 up");
         let (server, _) = Server::serve().await;
@@ -130,7 +143,8 @@ impl Cluster {
             let metadata =
                 json!({"name": format!("speaker-{index}"), "namespace": "metallb-system", "labels": labels});
             let status = json!({"phase": "Running", "podIP": address(index)});
-            server.put("pods", json!({"metadata": metadata, "status": status}));
+            let spec = json!({"nodeName": node, "containers": []});
+            server.put("pods", json!({"metadata": metadata, "spec": spec, "status": status}));
         }
         let configure = |plural: &str, kind: &str, spec: serde_json::Value| {
             let metadata = json!({"name": "lan", "namespace": "metallb-system"});
@@ -158,12 +172,10 @@ impl Cluster {
                 "status": {"loadBalancer": {"ingress": [{"ip": VIP.to_string(), "ipMode": "VIP"}]}},
             }),
         );
-        let nodes = (0..NODES.len()).map(|index| Node::start(index, &server)).collect();
+        let nodes = (0..NODES.len()).map(|index| Node::start(index, &server, more)).collect();
         let mut cluster = Self { server, nodes, asker: Asker::new("br0", "02:00:00:00:00:ff"), owner: 0 };
         for node in &cluster.nodes {
-            // Before a speaker has begun it has no conditions to wait for.
-            until("begin", || !node.readiness.is_empty()).await;
-            tokio::time::timeout(PATIENCE, node.readiness.wait()).await.expect("speakers become ready");
+            node.ready().await;
         }
         cluster.owner = cluster.answers(&[0, 1, 2]).await;
         cluster

@@ -59,6 +59,19 @@ fn a_new_authority_stands_beside_the_old_one_for_a_while() {
 }
 
 #[test]
+fn what_another_replica_registers_is_left_alone_for_a_while() {
+    let begin = Instant::now();
+    let mut calm = Calm { since: begin, generation: Some(1) };
+    let minutes = |count: u64| begin + Duration::from_secs(60 * count);
+    calm.see(Some(1), minutes(61));
+    assert_eq!(calm.since, begin, "as it was");
+    calm.see(Some(2), minutes(62));
+    assert_eq!(calm.since, minutes(62));
+    calm.see(Some(2), minutes(63));
+    assert_eq!(calm.since, minutes(62));
+}
+
+#[test]
 fn one_wrong_bundle_writes_all_and_only_bundles() {
     for other in [None, Some("old")] {
         let Plan::Apply(wanted) = plan(Some(&configuration(&[Some("ca"), other])), "c", &authority("ca"))

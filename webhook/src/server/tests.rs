@@ -105,6 +105,19 @@ async fn garbage_is_a_bad_request_and_too_much_of_it_is_too_large() {
     assert_eq!(answer(json!([]), "x".repeat(BODY_LIMIT + 1)).await.0, StatusCode::PAYLOAD_TOO_LARGE);
 }
 
+/// As large as the API server takes it, and wrong in every entry.
+#[tokio::test]
+async fn an_object_of_megabytes_gets_a_short_answer() {
+    let mut huge = pool("huge", "");
+    huge["spec"]["addresses"] = json!(vec!["10.0.0.999/24"; 180_000]);
+    let body = create(huge);
+    assert!(body.len() > 2_800_000);
+    let (status, answer, _) = answer(json!([]), body).await;
+    let message = answer["response"]["status"]["message"].as_str().unwrap();
+    assert_eq!((status, &answer["response"]["allowed"]), (StatusCode::OK, &json!(false)));
+    assert!(message.ends_with("and 179950 more") && answer.to_string().len() < 20_000, "{message}");
+}
+
 /// As many as are read at a time: nobody else would be answered.
 #[tokio::test(start_paused = true)]
 async fn who_stalls_loses_the_place() {

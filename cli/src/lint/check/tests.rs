@@ -131,6 +131,56 @@ fn what_is_no_object_or_in_no_place_is_told() {
 }
 
 #[test]
+fn what_is_hardly_an_object_is_named_at_its_place() {
+    let object = |head: &str, metadata: &str| {
+        format!("{head}\nmetadata: {metadata}\nspec: {{addresses: [10.0.0.0/24]}}\n")
+    };
+    let pool = "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool";
+    let long = "a".repeat(254);
+    for (text, expected) in [
+        (
+            object(pool, "{name: 5}"),
+            r#"a "5": schema metadata.name: invalid type: integer `5`, expected a string"#,
+        ),
+        (
+            object(pool, "{name: UPPER_case}"),
+            r#"a "UPPER_case": schema metadata.name "UPPER_case" is no name"#,
+        ),
+        (object(pool, "{name: -a}"), r#"a "-a": schema metadata.name "-a" is no name"#),
+        (
+            object(pool, &format!("{{name: {long}}}")),
+            &format!("a {long:?}: schema metadata.name {long:?} is no name"),
+        ),
+        (
+            object(pool, "{name: a, labels: {zone: 1}}"),
+            r#"a "1": schema metadata.labels.zone: invalid type: integer `1`, expected a string"#,
+        ),
+        (
+            object("apiVersion: metallb.io\nkind: IPAddressPool", "{name: a}"),
+            r#"a "metallb.io": unknown-kind IPAddressPool has no version """#,
+        ),
+        (
+            object("apiVersion: metalb.io/v1beta1\nkind: IPAddressPool", "{name: a}"),
+            r#"a "metalb.io/v1beta1": unknown-kind "metalb.io" is no group of ours"#,
+        ),
+        (
+            object("apiVersion: metallb.io/v1beta1", "{name: a}"),
+            r#"a "apiVersion": unknown-kind kind is missing"#,
+        ),
+        (
+            object("apiVersion: metallb.io/v1beta1\nkind: 7", "{name: a}"),
+            r#"a "7": unknown-kind kind is missing"#,
+        ),
+    ] {
+        assert_eq!(lint(&[source("a", &text)]), [expected], "{text}");
+    }
+    // Another product's kind of the same name.
+    let other = object("apiVersion: projectcalico.org/v3\nkind: BGPPeer", "{name: a}");
+    assert_eq!(lint(&[source("a", &other)]), Vec::<String>::new());
+    assert_eq!(lint(&[source("a", &object(pool, "{name: a.b-c.9}"))]), Vec::<String>::new());
+}
+
+#[test]
 fn files_replace_what_the_cluster_holds_and_are_judged_beside_it() {
     let stored = |name: &str, addresses: &str| {
         let object = json!({"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool",

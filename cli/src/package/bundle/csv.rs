@@ -17,7 +17,7 @@ const ICON: &[u8] = include_bytes!("icon.svg");
 /// Day of this version, for the catalogs' lists.
 const RELEASED: &str = "2026-11-30T00:00:00Z";
 
-pub(super) fn csv(image: &ImageReference) -> anyhow::Result<Value> {
+pub(in crate::package) fn csv(image: &ImageReference) -> anyhow::Result<Value> {
     let version = ferrolb_operator::VERSION.trim_start_matches('v');
     let settings = settings(DEFAULT_NAMESPACE, image);
     let operator = manager::operator(&settings);
@@ -42,7 +42,7 @@ pub(super) fn csv(image: &ImageReference) -> anyhow::Result<Value> {
                 "features.operators.openshift.io/disconnected": "true",
                 "features.operators.openshift.io/fips-compliant": "false",
                 "features.operators.openshift.io/proxy-aware": "false",
-                "features.operators.openshift.io/tls-profiles": "false",
+                "features.operators.openshift.io/tls-profiles": "true",
                 "features.operators.openshift.io/token-auth-aws": "false",
                 "features.operators.openshift.io/token-auth-azure": "false",
                 "features.operators.openshift.io/token-auth-gcp": "false",
@@ -55,6 +55,7 @@ pub(super) fn csv(image: &ImageReference) -> anyhow::Result<Value> {
             },
             "labels": {
                 "operatorframework.io/arch.amd64": "supported",
+                "operatorframework.io/arch.arm64": "supported",
                 "operatorframework.io/os.linux": "supported",
             },
         },

@@ -149,8 +149,20 @@ struct Webhook {
     /// With two, one can go while pools are applied.
     #[schemars(range(min = 1))]
     replicas: u8,
+    /// A certificate that cert-manager or you make, instead of one that the webhook makes itself.
+    certificate: Certificate,
     #[serde(flatten)]
     pods: Pods,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Certificate {
+    /// Secret of the release's namespace with tls.crt and tls.key; empty: the webhook makes its own.
+    secret: String,
+    /// Tell the API server whom to trust, by the Secret's ca.crt. False: whoever makes it does, as cert-manager
+    /// by an annotation.
+    tell_authority: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -237,7 +249,11 @@ impl Values {
                 pods: pods(),
                 placement: placement(),
             },
-            webhook: Webhook { replicas: 2, pods: pods() },
+            webhook: Webhook {
+                replicas: 2,
+                certificate: Certificate { secret: String::new(), tell_authority: false },
+                pods: pods(),
+            },
             crds: Crds { enabled: true, validation_failure_policy: FailurePolicy::Fail },
             prometheus: Prometheus {
                 scrape_annotations: true,

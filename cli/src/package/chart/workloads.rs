@@ -4,6 +4,7 @@ use ferrolb_api::well_known::object;
 use ferrolb_operator::render::{Kind, ObjectKey};
 use serde_json::{Value, json};
 
+use super::certificate::{self, Given};
 use super::template::Template;
 use crate::manifest;
 
@@ -11,10 +12,16 @@ use crate::manifest;
 pub(super) const REPLICATED: &str = "gt (int .Values.controller.replicas) 1";
 
 /// Opens an object for the values that concern it.
-pub(super) fn open(key: &ObjectKey, value: &mut Value, template: &mut Template) -> anyhow::Result<()> {
+pub(super) fn open(
+    key: &ObjectKey,
+    value: &mut Value,
+    template: &mut Template,
+    given: &Given,
+) -> anyhow::Result<()> {
     match (key.kind, key.name.as_str()) {
         (Kind::Deployment, object::CONTROLLER) => controller(value, template)?,
-        (Kind::Deployment, object::WEBHOOK) => webhook(value, template),
+        (Kind::Deployment, object::WEBHOOK) => webhook(value, template, given)?,
+        (Kind::Role, object::WEBHOOK) => given.open_role(key, value, template),
         (Kind::Deployment, object::OPERATOR) => operator(value, template),
         (Kind::DaemonSet, object::SPEAKER) => speaker(value, template)?,
         (Kind::ValidatingWebhookConfiguration, _) => registration(value, template),
@@ -34,15 +41,17 @@ fn controller(value: &mut Value, template: &mut Template) -> anyhow::Result<()> 
 }
 
 /// The webhook was a part of the controller in MetalLB, and runs where that may.
-fn webhook(value: &mut Value, template: &mut Template) {
+fn webhook(value: &mut Value, template: &mut Template, given: &Given) -> anyhow::Result<()> {
     value["spec"]["replicas"] = json!(template.place("{{ .Values.webhook.replicas }}"));
     let pod = pod(value, template, ".Values.webhook");
     placement(pod, template, ".Values.controller");
+    given.open_pod(pod, template)
 }
 
 fn operator(value: &mut Value, template: &mut Template) {
     let pod = pod(value, template, ".Values.operator");
     placement(pod, template, ".Values.operator");
+    certificate::open_operator(container(pod), template);
 }
 
 fn speaker(value: &mut Value, template: &mut Template) -> anyhow::Result<()> {

@@ -7,6 +7,10 @@ use super::*;
 
 const FAST: &str = "receive-interval 50\n  transmit-interval 50";
 
+fn fast() -> BfdProfile {
+    BfdProfile { receive_interval: 50 * MS, transmit_interval: 50 * MS, ..BfdProfile::named("fast") }
+}
+
 /// Keeps every core busy twice over.
 struct Load(Vec<Child>);
 
