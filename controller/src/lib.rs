@@ -23,6 +23,7 @@ mod states;
 mod stored;
 #[cfg(test)]
 mod testing;
+mod untold;
 mod view;
 mod writer;
 

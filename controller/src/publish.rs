@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool};
 use ferrolb_api::well_known::{component, configuration_state, field_manager, label};
-use ferrolb_core::allocator::{Allocation, StatusWrite};
+use ferrolb_core::allocator::{Allocation, Event, StatusWrite};
 use ferrolb_core::config::Compiled;
 use ferrolb_core::service::ServiceKey;
 use ferrolb_core::status;
@@ -54,7 +54,15 @@ impl Controller {
             match &outcome.write {
                 Some(write) => writes.push((key, write)),
                 // What is written already is told at once, the rest with its write.
-                None => tell(&mut self.reporter, view, allocation, key),
+                None => {
+                    let mut events = match lead.assumed.is_under_way(key) {
+                        true => Vec::new(),
+                        false => lead.untold.settled(key, outcome.assignment.as_ref()),
+                    };
+                    events.retain(|event| !outcome.events.contains(event));
+                    events.extend_from_slice(&outcome.events);
+                    tell(&mut self.reporter, view, key, &events);
+                }
             }
         }
         lead.postponed.retain(|key| lead.waiting.contains_key(key) || in_doubt.contains_key(key));
@@ -72,6 +80,9 @@ impl Controller {
         let assumed = &mut lead.assumed;
         for (key, service, write) in &batch {
             assumed.sending(key, write, service.seen().version);
+            if let Some(outcome) = allocation.outcomes.get(*key).filter(|it| it.write.is_some()) {
+                lead.untold.sending(key, write, &outcome.events);
+            }
         }
         let mut requests = Vec::new();
         for (key, service, write) in batch {
@@ -93,7 +104,7 @@ impl Controller {
                         self.metrics.latency.observe(since.elapsed().as_secs_f64());
                     }
                     tracing::info!(event = "serviceUpdated", service = %key, "updated service object");
-                    tell(&mut self.reporter, view, allocation, key);
+                    tell(&mut self.reporter, view, key, &lead.untold.done(key));
                 }
                 // The store will show what came in between, or that the Service is gone.
                 Answer::Failed(error) if error.is_conflict() => {
@@ -243,9 +254,9 @@ impl Controller {
     }
 }
 
-fn tell(reporter: &mut Reporter, view: &View, allocation: &Allocation, key: &Arc<ServiceKey>) {
-    if let (Some(service), Some(outcome)) = (view.services.get(key), allocation.outcomes.get(key)) {
-        reporter.tell(key, service, &outcome.events);
+fn tell(reporter: &mut Reporter, view: &View, key: &Arc<ServiceKey>, events: &[Event]) {
+    if let Some(service) = view.services.get(key) {
+        reporter.tell(key, service, events);
     }
 }
 

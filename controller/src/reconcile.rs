@@ -35,6 +35,7 @@ use crate::reporter::Reporter;
 use crate::rivals::{Rivals, last_writer};
 use crate::states::conflicts;
 use crate::stored::Stored;
+use crate::untold::Untold;
 use crate::view::View;
 use crate::writer::Limits;
 
@@ -88,6 +89,7 @@ pub(crate) struct Lead {
     rivals: Rivals,
     pub(crate) pools: Written,
     pub(crate) postponed: Postponed,
+    pub(crate) untold: Untold,
     /// Services that are to be written, and since when.
     pub(crate) waiting: BTreeMap<Arc<ServiceKey>, Instant>,
 }
@@ -177,6 +179,7 @@ impl Controller {
 
         let mut next = self.write_services(lead, view, &allocation, lease).await;
         self.reporter.retain(|key| view.services.contains_key(key));
+        lead.untold.retain(|key| view.services.contains_key(key));
         if lease.covers(self.limits.write).is_some() {
             next = sooner(next, self.write_pools(lead, &allocation).await);
             next = sooner(next, self.write_state(&compiled).await);

@@ -248,6 +248,11 @@ async fn writes_without_an_answer_are_believed_and_repeated() {
     })
     .await;
     assert_eq!((address(&api, "a"), address(&api, "b")), ("10.0.0.0".to_owned(), "10.0.0.1".to_owned()));
+    // Though nobody was told by an answer.
+    for (name, ip) in [("a", "10.0.0.0"), ("b", "10.0.0.1")] {
+        let text = format!("Assigned IP [\"{ip}\"]");
+        until("the Event", || told(&api, name, "IPAllocated") == [text.as_str()]).await;
+    }
     running.stop().await;
 }
 
