@@ -75,14 +75,22 @@ pub struct Watches {
     readiness: Readiness,
     shutdown: Shutdown,
     changes: Arc<watch::Sender<u64>>,
-    restored: Arc<watch::Sender<Option<Instant>>>,
+    sight: Arc<watch::Sender<Sight>>,
+}
+
+/// How much of the API server is seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sight {
+    watches: usize,
+    failing: usize,
+    restored: Option<Instant>,
 }
 
 impl Watches {
     /// No watch yet. Each one added becomes a readiness condition that its first list meets.
     pub fn new(readiness: Readiness, shutdown: Shutdown) -> Self {
-        let restored = Arc::new(watch::channel(None).0);
-        Self { readiness, shutdown, changes: Arc::new(watch::channel(0).0), restored }
+        let sight = Arc::new(watch::channel(Sight::default()).0);
+        Self { readiness, shutdown, changes: Arc::new(watch::channel(0).0), sight }
     }
 
     /// Watches every object of `api`.
@@ -145,7 +153,8 @@ impl Watches {
         let (reader, writer) = reflector::store();
         let ready = self.readiness.condition(format!("first list of {kind}"));
         let (first_list, listed) = watch::channel(false);
-        let (changes, restored) = (Arc::clone(&self.changes), Arc::clone(&self.restored));
+        let (changes, sight) = (Arc::clone(&self.changes), Arc::clone(&self.sight));
+        sight.send_modify(|it| it.watches += 1);
         let shutdown = self.shutdown.clone();
         let mut stream = reflect(writer, stream).boxed();
         tokio::spawn(async move {
@@ -162,7 +171,10 @@ impl Watches {
                         if failing {
                             tracing::info!(event = "watchRestored", kind, "watch is up again");
                             failing = false;
-                            restored.send_replace(Some(Instant::now()));
+                            sight.send_modify(|it| {
+                                it.failing -= 1;
+                                it.restored = Some(Instant::now());
+                            });
                         }
                         if matches!(event, watcher::Event::InitDone) {
                             first_list.send_replace(true);
@@ -172,6 +184,7 @@ impl Watches {
                     }
                     Some(Err(error)) if !failing => {
                         failing = true;
+                        sight.send_modify(|it| it.failing += 1);
                         let cause = crate::log::chain(&error);
                         tracing::warn!(event = "watchLost", kind, error = cause, "watch failed, retrying");
                     }
@@ -188,7 +201,7 @@ impl Watches {
     pub fn changed(&self) -> Changed {
         let mut count = self.changes.subscribe();
         count.mark_changed();
-        Changed { count, restored: self.restored.subscribe() }
+        Changed { count, sight: self.sight.subscribe() }
     }
 }
 
@@ -208,14 +221,20 @@ where
 #[derive(Clone, Debug)]
 pub struct Changed {
     count: watch::Receiver<u64>,
-    restored: watch::Receiver<Option<Instant>>,
+    sight: watch::Receiver<Sight>,
 }
 
 impl Changed {
     /// When a watch that had failed was up again last: for some seconds from then on the API server may
     /// say of what it has lost sight that it is gone.
     pub fn restored(&self) -> Option<Instant> {
-        *self.restored.borrow()
+        self.sight.borrow().restored
+    }
+
+    /// Whether no watch is up: the stores say what was, not what is.
+    pub fn is_lost(&self) -> bool {
+        let sight = *self.sight.borrow();
+        sight.watches > 0 && sight.failing == sight.watches
     }
 
     /// Returns when something changed since the last call.

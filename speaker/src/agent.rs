@@ -151,6 +151,13 @@ impl Agent {
         }
     }
 
+    /// Whether what seems to be gone may only not be seen yet: some seconds long from the API server's return,
+    /// and on if it goes away again meanwhile.
+    fn holds(&self, last: &Last) -> bool {
+        let held = last.world.as_ref().is_some_and(|before| before.hold);
+        self.changed.restored().is_some_and(|at| at.elapsed() < HOLD) || (held && self.changed.is_lost())
+    }
+
     fn pass(&mut self, last: &mut Last, secrets: Found) {
         let began = Instant::now();
         let world = self.observe(last, secrets);
@@ -224,6 +231,7 @@ impl Agent {
             &self.stores.slices.list(),
             self.settings.class.as_deref(),
         );
+        let hold = self.holds(last);
         World {
             compiled,
             nodes,
@@ -231,7 +239,7 @@ impl Agent {
             members,
             speakers,
             wire: self.standings.borrow_and_update().wire(),
-            hold: self.changed.restored().is_some_and(|at| at.elapsed() < HOLD),
+            hold,
             peer_uids: self.stores.peer_uids(),
             unread_secrets,
             kernel: view::kernel(&services, &self.links.borrow()),

@@ -73,6 +73,17 @@ fn long_run() {
     }
 }
 
+/// The second: the API server comes back, says wrongly that a node is gone, and goes away again before it knows
+/// better.
+#[test]
+fn traces_that_broke_a_law_once() {
+    for seed in [23_212, 1_026_393] {
+        if let Err(story) = World::run(seed, InForce::default()) {
+            panic!("seed {seed}:\n{story}");
+        }
+    }
+}
+
 /// Each rule is needed: without it a trace breaks a law that it keeps with all rules.
 #[test]
 fn no_rule_can_be_spared() {

@@ -42,6 +42,9 @@ pub(crate) struct Sim {
     views: Vec<Option<View>>,
     pub(crate) config: Option<Arc<Config>>,
     pub(crate) hold_until: Time,
+    /// It held when it planned last; and has not heard of the API server since that went away.
+    holds: bool,
+    lost: bool,
     claims: Claims,
     known: Vec<Option<usize>>,
     /// Its clock is ahead by this, and runs fast or slow by so many of a million.
@@ -152,6 +155,8 @@ impl World {
                 views: vec![None; count],
                 config: None,
                 hold_until: 0,
+                holds: false,
+                lost: false,
                 claims: Claims::new(),
                 known: vec![None; addresses],
                 offset: random.range(0, 3600 * SECOND),
@@ -255,6 +260,7 @@ impl World {
                 Happening::Config { at, config, hold } => {
                     if self.nodes[at].running && !self.api_away {
                         self.nodes[at].config = Some(config);
+                        self.nodes[at].lost = false;
                         if hold {
                             let until = self.now + 10 * SECOND;
                             self.nodes[at].hold_until = until;
@@ -365,6 +371,7 @@ impl World {
             return;
         }
         (sim.running, sim.leaving, sim.settled, sim.hold_until) = (true, false, false, 0);
+        sim.holds = false;
         sim.life += 1;
         sim.config = None;
         sim.claims.clear();
@@ -451,12 +458,13 @@ impl World {
             (*ip, Arc::new(Claim { candidates: candidates.collect(), turn, preempt: self.preempt }))
         });
         let mut claims: Claims = claims.collect();
-        let holds = self.now < sim.hold_until && self.rules.hold;
+        let holds = (self.now < sim.hold_until || (sim.holds && sim.lost)) && self.rules.hold;
         if holds {
             claims = hold(&claims, &sim.claims);
         }
         let members = Arc::new(Members::new(self.names[node].clone(), members));
         self.nodes[node].claims.clone_from(&claims);
+        self.nodes[node].holds = holds;
         let plan = Plan { members, claims, hold: holds };
         self.input(node, Input::Plan(plan));
     }
@@ -521,7 +529,10 @@ impl World {
                 self.follow_wire();
             }
             Fault::Loss(percent) => self.loss = percent,
-            Fault::ApiAway => self.api_away = true,
+            Fault::ApiAway => {
+                self.api_away = true;
+                self.nodes.iter_mut().for_each(|it| it.lost = true);
+            }
             Fault::ApiBack(node) => {
                 self.api_away = false;
                 let mut told = self.truth.clone();
