@@ -9,10 +9,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ferrolb_e2e::product::OPERATOR;
-use ferrolb_e2e::progress::Progress;
 use serde_json::Value;
-use support::{ADDRESS, NAMESPACE, Product, measured, text, until};
+use support::{ADDRESS, NAMESPACE, Product, measured, until};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/ferrolb");
 /// What an upgrade to the same must not change; of the last one somebody else owns a field, `caBundle`.
@@ -32,9 +30,7 @@ struct Helm<'a> {
 
 impl<'a> Helm<'a> {
     fn new(product: &'a Product, version: &str, image: &str) -> Self {
-        // Beside the lab's Kubernetes, where hack/setup puts what it builds.
-        let cache = product.lab.layout.tool("kubectl");
-        let program = cache.ancestors().nth(3).unwrap().join("tools/bin").join(version);
+        let program = product.check_tools().join("bin").join(version);
         assert!(program.exists(), "{} is missing: hack/setup builds it", program.display());
         let (repository, digest) = image.split_once('@').unwrap();
         let image =
@@ -169,23 +165,14 @@ impl<'a> Helm<'a> {
 #[test]
 fn helm_3_and_helm_4_install_upgrade_and_remove() {
     let product = Product::ready();
-    let operator = product.get(&["-n", NAMESPACE, "deployment", OPERATOR]).unwrap();
-    let image = text(&operator["spec"]["template"]["spec"]["containers"][0]["image"]);
-    let manifests = product.lab.layout.dir.join("install").display().to_string();
-    product.kubectl(&["delete", "--timeout=60s", "-k", &manifests]);
-    product.kubectl(&["create", "namespace", NAMESPACE]);
-    product.kubectl(&["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=privileged"]);
+    let image = product.make_room();
 
     for version in ["helm3", "helm4"] {
         Helm::new(&product, version, &image).whole_life(version);
     }
 
     // The operator again, with the pools that stayed.
-    product.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &manifests]);
-    product.lab.wait_deployment(NAMESPACE, OPERATOR, &Progress::quiet(), Duration::from_secs(120)).unwrap();
-    product.apply_sample("metallb.yaml");
-    product.wait_available(Duration::from_secs(120));
-    product.wait_admitting();
+    product.install();
     until("the Service answers", Duration::from_secs(60), || product.curl());
     let service = product.get(&["-n", "demo", "service", "hello-lb"]).unwrap();
     assert_eq!(service["status"]["loadBalancer"]["ingress"][0]["ip"], ADDRESS);

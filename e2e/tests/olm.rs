@@ -10,10 +10,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ferrolb_e2e::image::{self, ImageFile, ImageName};
-use ferrolb_e2e::product::OPERATOR;
 use ferrolb_e2e::progress::Progress;
 use serde_json::{Value, json};
-use support::{ADDRESS, NAMESPACE, Product, measured, text, until};
+use support::{ADDRESS, NAMESPACE, Product, measured, until};
 
 const OLM: &str = "olm";
 /// Of the Service range, and of nobody else: the lab has no names of Services.
@@ -30,7 +29,7 @@ struct Olm<'a> {
 
 impl<'a> Olm<'a> {
     fn new(product: &'a Product, image: &str) -> Self {
-        let tools = product.lab.layout.tool("kubectl").ancestors().nth(3).unwrap().join("tools/olm");
+        let tools = product.check_tools().join("olm");
         assert!(tools.join("opm").exists(), "{} is missing: hack/setup builds it", tools.display());
         let folder = product.lab.layout.dir.join("olm");
         std::fs::create_dir_all(&folder).unwrap();
@@ -254,12 +253,7 @@ fn mark_pods(csv: &Path, version: &str) {
 #[test]
 fn the_lifecycle_manager_installs_upgrades_and_removes() {
     let product = Product::ready();
-    let operator = product.get(&["-n", NAMESPACE, "deployment", OPERATOR]).unwrap();
-    let image = text(&operator["spec"]["template"]["spec"]["containers"][0]["image"]);
-    let manifests = product.lab.layout.dir.join("install").display().to_string();
-    product.kubectl(&["delete", "--timeout=60s", "-k", &manifests]);
-    product.kubectl(&["create", "namespace", NAMESPACE]);
-    product.kubectl(&["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=privileged"]);
+    let image = product.make_room();
 
     let olm = Olm::new(&product, &image);
     let (old, new) = ("0.0.9", env!("CARGO_PKG_VERSION"));
@@ -321,11 +315,7 @@ fn the_lifecycle_manager_installs_upgrades_and_removes() {
     product.kubectl(&["delete", "clusterrolebinding", "olm"]);
     let crds = olm.tools.join("crds").display().to_string();
     product.kubectl(&["delete", "--timeout=60s", "-f", &crds]);
-    product.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &manifests]);
-    product.lab.wait_deployment(NAMESPACE, OPERATOR, &Progress::quiet(), PATIENCE).unwrap();
-    product.apply_sample("metallb.yaml");
-    product.wait_available(PATIENCE);
-    product.wait_admitting();
+    product.install();
     until("the Service answers", PATIENCE, || product.curl());
     let service = product.get(&["-n", "demo", "service", "hello-lb"]).unwrap();
     assert_eq!(service["status"]["loadBalancer"]["ingress"][0]["ip"], ADDRESS);

@@ -1,13 +1,10 @@
 //! Whatever is deleted first, everything goes, soon, and can come again.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::time::{Duration, Instant};
 
 use ferrolb_e2e::product::OPERATOR;
-use ferrolb_e2e::progress::Progress;
 use support::{NAMESPACE, Product, measured, until};
 
 /// Longest time until nothing is left.
@@ -15,20 +12,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// What belongs to no namespace.
 const GLOBAL: &str =
     "namespaces,clusterroles,clusterrolebindings,validatingwebhookconfigurations,customresourcedefinitions";
-
-/// What `hack/lab install` applied: operator and CRDs, with the lab's image.
-fn manifests(product: &Product) -> String {
-    product.lab.layout.dir.join("install").display().to_string()
-}
-
-/// The whole product again, as it was.
-fn install(product: &Product) {
-    product.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &manifests(product)]);
-    product.lab.wait_deployment(NAMESPACE, OPERATOR, &Progress::quiet(), Duration::from_secs(120)).unwrap();
-    product.apply_sample("metallb.yaml");
-    product.wait_available(Duration::from_secs(120));
-    product.wait_admitting();
-}
 
 /// Waits until there is nothing of us, but for what `allowed` accepts.
 fn nothing_left(product: &Product, order: &str, begin: Instant, allowed: impl Fn(&str) -> bool) {
@@ -62,9 +45,9 @@ fn every_order_of_deletion_ends_clean() {
     };
 
     let begin = Instant::now();
-    delete(&["-k", &manifests(&product)]);
+    delete(&["-k", &product.manifests()]);
     nothing_left(&product, "everything at once", begin, |_| false);
-    install(&product);
+    product.install();
 
     let begin = Instant::now();
     let kinds = product.kubectl(&["get", "crd", "-o", "name"]);
@@ -74,7 +57,7 @@ fn every_order_of_deletion_ends_clean() {
     nothing_left(&product, "the definitions of our kinds first", begin, |line| {
         applied_by_hand(line) && !line.starts_with("customresourcedefinition")
     });
-    install(&product);
+    product.install();
 
     // The operator is away while its object goes, and tidies up when it is back.
     product.kubectl(&["-n", NAMESPACE, "scale", &format!("deployment/{OPERATOR}"), "--replicas=0"]);
@@ -87,21 +70,21 @@ fn every_order_of_deletion_ends_clean() {
     delete(&["-n", NAMESPACE, "metallb", "metallb"]);
     product.kubectl(&["-n", NAMESPACE, "scale", &format!("deployment/{OPERATOR}"), "--replicas=1"]);
     nothing_left(&product, "the object while the operator is away", begin, applied_by_hand);
-    install(&product);
+    product.install();
 
     let begin = Instant::now();
     delete(&["-n", NAMESPACE, "deployment", OPERATOR]);
-    delete(&["-k", &manifests(&product), "--ignore-not-found"]);
+    delete(&["-k", &product.manifests(), "--ignore-not-found"]);
     nothing_left(&product, "the operator first", begin, |_| false);
-    install(&product);
+    product.install();
 
     // Of what belongs to no namespace, some may stay until the definitions go; nothing hangs.
     let begin = Instant::now();
     delete(&["namespace", NAMESPACE]);
     nothing_left(&product, "the namespace first", begin, |line| !line.starts_with("namespace/"));
-    delete(&["-k", &manifests(&product), "--ignore-not-found"]);
+    delete(&["-k", &product.manifests(), "--ignore-not-found"]);
     nothing_left(&product, "the rest after the namespace", begin, |_| false);
-    install(&product);
+    product.install();
     for file in ["ipaddresspool.yaml", "l2advertisement.yaml"] {
         product.apply_sample(file);
     }

@@ -10,11 +10,12 @@
 )]
 
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ferrolb_e2e::layout::Layout;
+use ferrolb_e2e::product::OPERATOR;
 use ferrolb_e2e::progress::Progress;
 use ferrolb_e2e::{Lab, Lock};
 use serde_json::Value;
@@ -112,6 +113,35 @@ impl Product {
             .unwrap();
         let printed = [output.stdout, output.stderr].concat();
         (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&printed).into_owned())
+    }
+
+    /// What `hack/lab install` applied: operator and CRDs, with the lab's image.
+    pub fn manifests(&self) -> String {
+        self.lab.layout.dir.join("install").display().to_string()
+    }
+
+    /// The whole product again, as it was.
+    pub fn install(&self) {
+        self.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &self.manifests()]);
+        self.lab.wait_deployment(NAMESPACE, OPERATOR, &Progress::quiet(), Duration::from_secs(120)).unwrap();
+        self.apply_sample("metallb.yaml");
+        self.wait_available(Duration::from_secs(120));
+        self.wait_admitting();
+    }
+
+    /// Removes the product for another way to install it, and makes the namespace for that; the product's
+    /// image, by digest.
+    pub fn make_room(&self) -> String {
+        let operator = self.get(&["-n", NAMESPACE, "deployment", OPERATOR]).unwrap();
+        self.kubectl(&["delete", "--timeout=60s", "-k", &self.manifests()]);
+        self.kubectl(&["create", "namespace", NAMESPACE]);
+        self.kubectl(&["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=privileged"]);
+        text(&operator["spec"]["template"]["spec"]["containers"][0]["image"])
+    }
+
+    /// What `hack/setup` builds for checks lies beside the lab's Kubernetes.
+    pub fn check_tools(&self) -> PathBuf {
+        self.lab.layout.tool("kubectl").ancestors().nth(3).unwrap().join("tools")
     }
 
     /// kubectl that must succeed.

@@ -18,7 +18,7 @@ use ferrolb_api::v1beta1::LeaseTimes;
 use ferrolb_api::well_known::{annotation, component, field_manager, label, object};
 use ferrolb_proto::conflict::Liveness;
 use ferrolb_runtime::watch::{Changed, Store, Watches};
-use ferrolb_runtime::{log, write};
+use ferrolb_runtime::{latest, log, write};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -134,11 +134,7 @@ impl Task {
                 Ok(()) = self.links.changed() => {
                     let links = self.links.borrow_and_update().clone();
                     self.cards.set_links(Instant::now(), &links);
-                    tell.send_if_modified(|card| {
-                        let changed = *card != *self.cards.own();
-                        card.clone_from(self.cards.own());
-                        changed
-                    });
+                    latest::publish(&tell, self.cards.own().clone());
                 }
             }
         }

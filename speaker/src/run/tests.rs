@@ -200,6 +200,19 @@ impl Cluster {
         let position = self.nodes.iter().position(|node| node.index == index).unwrap();
         self.nodes.remove(position)
     }
+
+    /// A node ends in order, and no request meanwhile is left unanswered.
+    async fn end_without_a_gap(&mut self, index: usize) -> Node {
+        let node = self.take(index);
+        node.shutdown.begin();
+        let (mut asked, mut unanswered) = (0, 0);
+        while !node.thread.as_ref().unwrap().is_finished() || asked < 20 {
+            asked += 1;
+            unanswered += usize::from(self.asker.ask(VIP, Duration::from_millis(200)).await.is_empty());
+        }
+        assert_eq!(unanswered, 0, "of {asked} requests");
+        node
+    }
 }
 
 impl Drop for Cluster {
@@ -253,14 +266,7 @@ fn an_owner_that_ends_hands_over_without_a_gap() {
     in_own_network(|| async {
         let mut cluster = Cluster::start().await;
         let owner = cluster.owner;
-        let mut node = cluster.take(owner);
-        node.shutdown.begin();
-        let (mut asked, mut unanswered) = (0, 0);
-        while !node.thread.as_ref().unwrap().is_finished() || asked < 20 {
-            asked += 1;
-            unanswered += usize::from(cluster.asker.ask(VIP, Duration::from_millis(200)).await.is_empty());
-        }
-        assert_eq!(unanswered, 0, "of {asked} requests");
+        let mut node = cluster.end_without_a_gap(owner).await;
         cluster.answers(&others(owner)).await;
         node.join();
     });

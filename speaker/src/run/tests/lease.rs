@@ -36,14 +36,7 @@ fn an_owner_that_ends_says_so_and_hands_over_without_a_gap() {
     in_own_network(|| async {
         let mut cluster = Cluster::start_with(BY_LEASES).await;
         let owner = cluster.owner;
-        let mut node = cluster.take(owner);
-        node.shutdown.begin();
-        let (mut asked, mut unanswered) = (0, 0);
-        while !node.thread.as_ref().unwrap().is_finished() || asked < 20 {
-            asked += 1;
-            unanswered += usize::from(cluster.asker.ask(VIP, Duration::from_millis(200)).await.is_empty());
-        }
-        assert_eq!(unanswered, 0, "of {asked} requests");
+        let mut node = cluster.end_without_a_gap(owner).await;
         let name = format!("speaker-{}", NODES[owner]);
         let lease = leases(&cluster.server).into_iter().find(|it| it["metadata"]["name"] == name.as_str());
         assert_eq!(lease.unwrap()["spec"]["holderIdentity"], "");
