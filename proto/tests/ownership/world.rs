@@ -68,6 +68,7 @@ impl Default for InForce {
 enum Happening {
     Frame { to: usize, frame: Frame, sent: Time },
     View { at: usize, of: usize, view: View, epoch: u64 },
+    FarewellEnds { at: usize, of: usize, life: u64 },
     Config { at: usize, config: Arc<Config>, hold: bool },
     HoldEnds { at: usize },
     Settled { at: usize, life: u64 },
@@ -255,6 +256,17 @@ impl World {
                         self.nodes[at].views[of] = Some(view);
                         self.nodes[at].settled = true;
                         self.plan(at);
+                        if view.liveness == Liveness::Left {
+                            let life = view.life;
+                            self.push(self.now + 3 * SECOND, Happening::FarewellEnds { at, of, life });
+                        }
+                    }
+                }
+                Happening::FarewellEnds { at, of, life } => {
+                    let left = View { liveness: Liveness::Left, life };
+                    if self.nodes[at].views[of] == Some(left) {
+                        self.nodes[at].views[of] = Some(View { liveness: Liveness::Dead, life });
+                        self.plan(at);
                     }
                 }
                 Happening::Config { at, config, hold } => {
@@ -421,8 +433,8 @@ impl World {
                     let suspected = self.now + self.random.range(200 * MS, 550 * MS);
                     if liveness != Liveness::Left {
                         self.push(suspected, view(Liveness::Suspect, life));
+                        self.push(suspected + 1500 * MS, view(Liveness::Dead, life));
                     }
-                    self.push(suspected + 1500 * MS, view(Liveness::Dead, life));
                 }
             }
         }
@@ -489,14 +501,8 @@ impl World {
                             self.hears[at][node] = false;
                             self.epochs[at][node] += 1;
                             let epoch = self.epochs[at][node];
-                            let view = |liveness| Happening::View {
-                                at,
-                                of: node,
-                                view: View { liveness, life },
-                                epoch,
-                            };
-                            self.soon(2 * MS, 60 * MS, view(Liveness::Left));
-                            self.push(self.now + 3 * SECOND, view(Liveness::Dead));
+                            let view = View { liveness: Liveness::Left, life };
+                            self.soon(2 * MS, 60 * MS, Happening::View { at, of: node, view, epoch });
                         }
                     }
                     self.push(self.now + 2 * SECOND, Happening::Ends { node, life });
