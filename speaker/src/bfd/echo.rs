@@ -92,12 +92,8 @@ impl Echoes {
 fn listen(interface: u32) -> io::Result<PacketSocket> {
     const VERSION_AND_LENGTH: u32 = 0x45;
     const PORT: [u8; 2] = ECHO_PORT.to_be_bytes();
-    let [a, b, c] = filter::ours();
     let at = |offset: usize| filter::load_byte((IP + offset) as u32);
     let program = [
-        a,
-        b,
-        c,
         at(0),
         filter::jump_equal(VERSION_AND_LENGTH, 0, 7),
         at(9),
