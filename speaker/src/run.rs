@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use crate::agent::{self, Agent};
 use crate::args::Args;
 use crate::bfd::{self, Bfd, Reachable};
-use crate::bgp::{self, Bgp};
+use crate::bgp::{self, Bgp, Routers};
 use crate::departure::Asking;
 use crate::layer2::{Layer2, Standings};
 use crate::links::{self, EXCLUDE_FILE, Excluded, Links};
@@ -51,11 +51,13 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let (report, reported) = watch::channel(None);
     let (reach, reachable) = watch::channel(Reachable::new());
     let (standing, sessions) = watch::channel(None);
+    let (routers, found) = watch::channel(Routers::default());
 
     let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets);
     let events = EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone());
     let mut bfd = Bfd::start(
         desired.clone(),
+        found,
         reach,
         bfd::Context {
             namespace: process.namespace.clone(),
@@ -74,6 +76,8 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
             events,
             reachable,
             sessions: standing,
+            routers,
+            listen: args.bgp_listen_port,
         },
     );
     let membership = membership(&args, &process, links.clone(), &metrics).await?;

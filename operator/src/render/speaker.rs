@@ -75,6 +75,7 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
     if spec.ignore_exclude_lb == Some(true) {
         args.push("--ignore-exclude-lb".into());
     }
+    args.extend(spec.bgp_listen_port.map(|port| format!("--bgp-listen-port={port}")));
     let mut container = context.container(pod::Process {
         name: "speaker",
         command: "/speaker",
@@ -94,7 +95,7 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
             ..Default::default()
         }],
         probe_host: Some(LOOPBACK),
-        capability: Some("NET_RAW"),
+        capabilities: capabilities(spec.bgp_listen_port),
     });
     container.volume_mounts =
         Some(vec![mount(KEY_VOLUME, KEY_PATH), mount(object::EXCLUDE_L2, EXCLUDE_PATH)]);
@@ -163,6 +164,17 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
         status: None,
     }
 }
+
+/// Raw sockets, and a port of the system's only where one is asked for.
+fn capabilities(listen_port: Option<i32>) -> &'static [&'static str] {
+    match listen_port {
+        Some(..FIRST_FREE_PORT) => &["NET_RAW", "NET_BIND_SERVICE"],
+        Some(_) | None => &["NET_RAW"],
+    }
+}
+
+/// Ports below it are the system's.
+const FIRST_FREE_PORT: i32 = 1024;
 
 /// A node gives its addresses away before the next one does.
 fn one_by_one() -> DaemonSetUpdateStrategy {

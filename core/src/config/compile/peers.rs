@@ -55,7 +55,6 @@ impl Compiling<'_> {
             let bfd =
                 bfd.and_then(|profile| self.bfd_profile(profile, peer.as_ref(), profiles, &mut findings));
             let password = self.password(object, &mut findings);
-            findings.extend(not_yet(peer));
             let reference = ObjectRef::new(Kind::BgpPeer, name);
             let message = |problem| Message::Peer { peer: name.clone(), problem };
             let left_out = self.report(&reference, &concern, findings, message);
@@ -157,13 +156,6 @@ impl Compiling<'_> {
         };
         password.map_err(|problem| findings.push(("spec.passwordSecret".to_owned(), problem))).ok()
     }
-}
-
-/// What the speakers do not do yet.
-fn not_yet(peer: &Option<Peer>) -> Findings {
-    let by_interface = peer.as_ref().is_some_and(|it| matches!(it.neighbor, Neighbor::Interface(_)));
-    let interface = ("spec.interface".to_owned(), PeerProblem::InterfaceNotUsed);
-    by_interface.then_some(interface).into_iter().collect()
 }
 
 /// Files may have the text itself.
