@@ -174,10 +174,11 @@ impl PeerTask {
                 Output::Write(origin, bytes) => self.wire(origin).write(bytes),
                 Output::Close(origin) => {
                     let farewell = self.wire(origin).close();
+                    let is_last = self.dialled.is_closed() && self.accepted.is_closed();
                     match farewell {
-                        // The task ends with it.
-                        Some(farewell) if self.session.is_stopped() => farewell.await,
-                        // Nobody else waits for it.
+                        // A peer that still has it must not find another one beside it.
+                        Some(farewell) if is_last => farewell.await,
+                        // The other connection is not to wait.
                         Some(farewell) => drop(tokio::spawn(farewell)),
                         None => {}
                     }

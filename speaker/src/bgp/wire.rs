@@ -73,6 +73,11 @@ impl Wire {
         self.outbox.is_empty()
     }
 
+    /// Whether there is no connection.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
     /// Waits until something can be done.
     pub(super) async fn ready(&mut self) -> Ready {
         match &mut self.state {
