@@ -60,21 +60,30 @@ pub(crate) struct PacketSocket {
 impl PacketSocket {
     /// Opens a socket for frames to this host of one EtherType that pass the filter. Bound to a type, it costs
     /// the rest of the node's traffic nothing.
-    pub(crate) fn open(interface: u32, ethertype: EtherType, filter: &[SockFilter]) -> io::Result<Self> {
-        Self::filtered(interface, ethertype, &[&filter::ours(interface), filter].concat())
+    pub(crate) fn open<const N: usize>(
+        interface: u32,
+        ethertype: EtherType,
+        filter: [SockFilter; N],
+    ) -> io::Result<Self> {
+        Self::filtered(interface, ethertype, filter::ours(interface).into_iter().chain(filter))
     }
 
-    fn filtered(interface: u32, ethertype: EtherType, filter: &[SockFilter]) -> io::Result<Self> {
+    fn filtered(
+        interface: u32,
+        ethertype: EtherType,
+        filter: impl Iterator<Item = SockFilter>,
+    ) -> io::Result<Self> {
+        let filter: Vec<SockFilter> = filter.collect();
         // Without a protocol nothing arrives yet: the filter is in place before the first frame.
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking().cloexec(), None)?;
-        socket.attach_filter(filter)?;
+        socket.attach_filter(&filter)?;
         socket.bind(&sys::link_address(interface, ethertype.0)?)?;
         Ok(Self { socket: sys::register(socket)? })
     }
 
     /// For ARP.
     pub(crate) fn arp(interface: u32) -> io::Result<Self> {
-        Self::open(interface, EtherType::ARP, &[filter::end(true)])
+        Self::open(interface, EtherType::ARP, [filter::end(true)])
     }
 
     /// The socket itself, for who waits for several.
@@ -119,8 +128,10 @@ mod tests {
             ip("link add lan type veth peer name far");
             ip("link set lan up");
             ip("link set far up");
-            let of = |link| [&filter::ours(link)[..], &[filter::end(true)]].concat();
-            let open = |link| PacketSocket::filtered(index("lan"), EtherType::ARP, &of(link)).unwrap();
+            let open = |taken_by| {
+                let filter = filter::ours(taken_by).into_iter().chain([filter::end(true)]);
+                PacketSocket::filtered(index("lan"), EtherType::ARP, filter).unwrap()
+            };
             let (own, other) = (open(index("lan")), open(index("far")));
             let far = PacketSocket::arp(index("far")).unwrap();
             far.send(&arp::probe(MacAddr::new([2, 0, 0, 0, 0, 9]), "10.9.0.1".parse().unwrap())).unwrap();

@@ -9,7 +9,7 @@ pub(crate) enum Fix {
     /// On the router, run this.
     Router(&'static [&'static str]),
 }
-use Fix::{Apply, Kubectl, Router};
+use Fix::{Apply, Kubectl};
 
 pub(crate) struct Case {
     /// Name of the Service.

@@ -122,7 +122,7 @@ fn one_after_another(product: &Product) {
     product.lab.apply(&service("why-node", &pool, "", "")).unwrap();
     let stranger = "Service demo/why-node, status.loadBalancer.ingress: host ";
     says(product, "why-node", stranger);
-    mend(product, &Router(&["ip", "addr", "del", "192.168.10.229/32", "dev", "eth0"]));
+    mend(product, &Fix::Router(&["ip", "addr", "del", "192.168.10.229/32", "dev", "eth0"]));
     client.run(&["ip", "neighbour", "flush", "all"]).unwrap();
     reached(product, "why-node");
 

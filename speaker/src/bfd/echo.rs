@@ -105,7 +105,7 @@ fn listen(interface: u32) -> io::Result<PacketSocket> {
         filter::end(true),
         filter::end(false),
     ];
-    PacketSocket::open(interface, EtherType::IPV4, &program)
+    PacketSocket::open(interface, EtherType::IPV4, program)
 }
 
 /// A packet from this node to this node. The kernel fills in the checksum of the header; UDP has none.

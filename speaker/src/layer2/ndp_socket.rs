@@ -47,7 +47,7 @@ impl NdpSocket {
             filter::end(false),
             filter::end(true),
         ];
-        let packets = PacketSocket::open(interface, EtherType::IPV6, &program)?;
+        let packets = PacketSocket::open(interface, EtherType::IPV6, program)?;
         Ok(Self { packets, interface, members: Vec::new(), groups: BTreeMap::new() })
     }
 
