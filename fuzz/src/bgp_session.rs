@@ -63,7 +63,7 @@ impl World {
             it if it % 10 == 0 => self.pass(Duration::from_millis(10 << (2 * parameter).min(MOST_DOUBLED))),
             it if it % 10 == 1 => self.connect(),
             it if it % 10 == 2 => self.answer(parameter != 0),
-            it if it % 10 == 3 => self.receive(origin, &open(parameter % 2 == 0)),
+            it if it % 10 == 3 => self.receive(origin, &open(parameter.is_multiple_of(2))),
             it if it % 10 == 4 => self.receive(origin, &frame(4, &[])),
             it if it % 10 == 5 => return self.message(origin, parameter, rest),
             it if it % 10 == 6 => {
@@ -73,7 +73,9 @@ impl World {
                 }
             }
             it if it % 10 == 7 => self.want(parameter),
-            it if it % 10 == 8 && parameter % 2 == 0 => self.tell(Input::PathDown("silence".to_owned())),
+            it if it % 10 == 8 && parameter.is_multiple_of(2) => {
+                self.tell(Input::PathDown("silence".to_owned()))
+            }
             it if it % 10 == 8 => self.tell(Input::PathUp),
             _ => self.end(parameter),
         }
@@ -148,8 +150,7 @@ impl World {
     /// Time passes as a driver would let it: each timeout is told when it is due.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
-        loop {
-            let Some(next) = self.session.next_timeout().filter(|at| *at <= end) else { break };
+        while let Some(next) = self.session.next_timeout().filter(|at| *at <= end) {
             self.now = self.now.max(next);
             self.session.handle_timeout(self.now);
             self.look();
