@@ -49,7 +49,7 @@ impl<'a> Bird<'a> {
         for (number, node) in WORKER_ADDRESSES.iter().enumerate() {
             config.push_str(&format!(
                 "protocol bgp node{number} {{ local {ADDRESS} as 64520; neighbor {node} as 64512; passive on; \
-                 password \"s3cret-bird\"; ttl security on; bfd on; ipv4 {{ import all; export none; }}; \
+                 password \"s3cret-bird\"; ttl security on; bfd on; error wait time 1, 2; ipv4 {{ import all; export none; }}; \
                  ipv6 {{ import all; export none; }}; }}\n"
             ));
         }
@@ -114,6 +114,13 @@ fn bird_has_the_routes_of_every_node_edits_reset_nothing_and_the_end_has_a_reaso
     let with_bird = sessions.iter().map(|it| &it["status"]).filter(|it| it["peer"] == "bird");
     let once = with_bird.map(|it| (text(&it["state"]), it["established"].clone())).collect::<Vec<_>>();
     assert_eq!(once, vec![("Established".to_owned(), 1.into()); 2], "the sessions of before");
+    // BIRD takes AdminDown for a failure of the path, and may come to it before our last words.
+    let without = r#"{"spec": {"bfdProfile": null}}"#;
+    bgp.product.kubectl(&["-n", NAMESPACE, "patch", "bgppeer", "bird", "--type=merge", "-p", without]);
+    until("no BFD, and a session", SOON, || {
+        let (bfd, session) = (bird.birdc("show bfd sessions")?, bird.birdc("show protocols node0")?);
+        if !bfd.contains(" Up ") && session.contains("Established") { Ok(()) } else { Err(bfd + &session) }
+    });
     bgp.product.kubectl(&["-n", NAMESPACE, "delete", "bgppeer", "bird"]);
     until("why it ended", SOON, || {
         let told = bird.birdc("show protocols all node0")?;

@@ -7,6 +7,7 @@ mod bird;
 mod leaving;
 mod listening;
 mod many;
+mod protocols;
 mod router;
 mod seed;
 #[path = "../support/mod.rs"]
