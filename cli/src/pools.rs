@@ -114,8 +114,8 @@ pub(crate) fn detail(observed: &Observed, pool: &Pool, page: Page) -> String {
 /// What one more Service would be given.
 pub(crate) fn answer(observed: Observed, service: LoadBalancer) -> String {
     let Observed { config, mut services, conflicts } = observed;
-    let key = service.key.clone();
-    services.insert(Arc::new(key.clone()), Arc::new(service));
+    let key = Arc::clone(&service.key);
+    services.insert(Arc::clone(&key), Arc::new(service));
     let mut held = Held::default();
     held.set_conflicts(conflicts);
     let mut allocation = allocate(&config, &services, &held);

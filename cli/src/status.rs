@@ -127,7 +127,7 @@ mod tests {
             nodes: resources.nodes,
             speakers: [("a".to_owned(), true)].into(),
             controller_ready: true,
-            layer2: [(announced.key.clone(), ["a".to_owned()].into())].into(),
+            layer2: [((*announced.key).clone(), ["a".to_owned()].into())].into(),
             services: by_key([announced, idle]),
             ..Cluster::default()
         };

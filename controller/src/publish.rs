@@ -71,7 +71,8 @@ impl Controller {
         let writes = writes.into_iter().filter(|(key, _)| view.handled.contains_key(*key));
         let stored = writes.filter_map(|(key, write)| Some((key, view.services.get(key)?, write)));
         let is_due = |key: &ServiceKey, it: &Stored| lead.postponed.is_due(key, it.seen().version, now);
-        let mut batch: Vec<_> = stored.filter(|(key, service, _)| is_due(key, service)).collect();
+        let due = stored.filter(|(key, service, _)| is_due(key, service));
+        let mut batch: Vec<_> = due.take(BATCH + 1).collect();
         let more = batch.len() > BATCH;
         batch.truncate(BATCH);
         self.reporter.set_busy(!batch.is_empty());
@@ -255,7 +256,9 @@ impl Controller {
 }
 
 fn tell(reporter: &mut Reporter, view: &View, key: &Arc<ServiceKey>, events: &[Event]) {
-    if let Some(service) = view.services.get(key) {
+    if events.is_empty() {
+        reporter.settled(key);
+    } else if let Some(service) = view.services.get(key) {
         reporter.tell(key, service, events);
     }
 }

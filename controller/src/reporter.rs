@@ -33,11 +33,12 @@ impl Reporter {
             let type_ = if event.is_warning() { EventType::Warning } else { EventType::Normal };
             self.queue.send(service.reference(), type_, event.reason(), event.to_string());
         }
-        if events.is_empty() {
-            self.told.remove(key);
-        } else {
-            self.told.insert(Arc::clone(key), events.to_vec());
-        }
+        self.told.insert(Arc::clone(key), events.to_vec());
+    }
+
+    /// There is nothing to tell of a Service any more.
+    pub(crate) fn settled(&mut self, key: &ServiceKey) {
+        self.told.remove(key);
     }
 
     /// Whether statuses are being written: Events about them have time.

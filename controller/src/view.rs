@@ -1,6 +1,6 @@
 //! The Services of the store, read once for each change of one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ferrolb_core::allocator::LoadBalancers;
@@ -12,6 +12,8 @@ use crate::stored::Stored;
 /// What a pass looks at.
 #[derive(Debug, Default)]
 pub(crate) struct View {
+    /// As the store listed them last.
+    listed: Vec<Arc<Stored>>,
     /// All Services.
     pub(crate) services: BTreeMap<Arc<ServiceKey>, Arc<Stored>>,
     /// Those that this process handles, as decisions see them.
@@ -19,24 +21,42 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Takes over what the store holds now.
+    /// Takes over what the store holds now. Mostly that is what it held before, in the same order, but for a few.
     pub(crate) fn refresh(&mut self, stored: Vec<Arc<Stored>>, class: Option<&str>) {
-        let mut services = BTreeMap::new();
-        for service in stored {
-            let lb = &service.lb;
-            let before = self.services.get_key_value(&lb.key);
-            let key = before.map_or_else(|| Arc::new(lb.key.clone()), |(key, _)| Arc::clone(key));
-            if !before.is_some_and(|(_, before)| Arc::ptr_eq(before, &service)) {
-                if lb.is_handled_by(class) {
-                    self.handled.insert(Arc::clone(&key), Arc::clone(lb));
-                } else {
-                    self.handled.remove(&key);
-                }
-            }
-            services.insert(key, service);
+        let before = std::mem::replace(&mut self.listed, stored);
+        let pairs = || before.iter().zip(&self.listed);
+        let in_place = before.len() == self.listed.len()
+            && pairs().all(|(before, now)| Arc::ptr_eq(before, now) || before.lb.key == now.lb.key);
+        let changed: Vec<Arc<Stored>> = if in_place {
+            pairs()
+                .filter(|(before, now)| !Arc::ptr_eq(before, now))
+                .map(|(_, now)| Arc::clone(now))
+                .collect()
+        } else {
+            let exist: BTreeSet<&ServiceKey> = self.listed.iter().map(|it| &*it.lb.key).collect();
+            self.services.retain(|key, _| exist.contains(&**key));
+            self.handled.retain(|key, _| exist.contains(&**key));
+            self.listed.clone()
+        };
+        for service in changed {
+            self.take(service, class);
         }
-        self.handled.retain(|key, _| services.contains_key(key));
-        self.services = services;
+    }
+
+    fn take(&mut self, service: Arc<Stored>, class: Option<&str>) {
+        let lb = &service.lb;
+        let key = match self.services.get_key_value(&lb.key) {
+            Some((_, before)) if Arc::ptr_eq(before, &service) => return,
+            // Others share the key that is known.
+            Some((key, _)) => Arc::clone(key),
+            None => Arc::clone(&lb.key),
+        };
+        if lb.is_handled_by(class) {
+            self.handled.insert(Arc::clone(&key), Arc::clone(lb));
+        } else {
+            self.handled.remove(&key);
+        }
+        self.services.insert(key, service);
     }
 
     /// What the store shows of a Service.
@@ -69,6 +89,11 @@ mod tests {
         assert_eq!(names(&[&a, &b]), (2, "a 1".to_owned()));
         let changed = object(service("ns", "a").ports(&[("TCP", 1), ("TCP", 2)]), None);
         assert_eq!(names(&[&changed, &b]), (2, "a 2".to_owned()));
+        // In another order, with a change, and one goes as another comes.
+        assert_eq!(names(&[&b, &a]), (2, "a 1".to_owned()));
+        let c = object(service("ns", "c"), None);
+        assert_eq!(names(&[&b, &c]), (2, "c 1".to_owned()));
+        assert_eq!(names(&[&a, &b]), (2, "a 1".to_owned()));
         let (theirs, ours) = (object(service("ns", "a"), Some("other")), object(service("ns", "b"), None));
         assert_eq!(names(&[&theirs, &ours]), (2, "b 1".to_owned()));
         assert_eq!(names(&[]), (0, String::new()));

@@ -60,7 +60,7 @@ pub(crate) async fn write(
     let patch = patch(service, wanted, term, Timestamp::now());
     let manager = field_manager::CONTROLLER;
     match write::strategic_status(&api, manager, &key.name, &patch, limits.write).await {
-        Ok(written) => Answer::Done(written.metadata.resource_version),
+        Ok(version) => Answer::Done(version),
         Err(error) => Answer::Failed(error),
     }
 }

@@ -18,31 +18,36 @@
 
 mod candidates;
 pub mod counters;
+mod draft;
 mod event;
+mod held;
 pub mod holder;
 mod refusal;
 mod settle;
 mod sharing;
 pub mod usage;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 pub use self::counters::PoolCounters;
+use self::draft::{Draft, Next};
 pub use self::event::Event;
+use self::held::{Claim, Known};
+pub use self::held::{Held, Rival};
 use self::holder::{Rank, age};
 pub use self::refusal::Refusal;
-use self::settle::{Draft, Holding, Next, Pass};
+use self::settle::Pass;
 use crate::config::{Config, RECORD_SEPARATOR};
-use crate::service::{AddressAssigned, LoadBalancer, Ports, ServiceKey, SharingKey};
+use crate::service::{AddressAssigned, LoadBalancer, ServiceKey};
 
 /// Services by key. There may be very many: whoever remembers one shares it.
 pub type LoadBalancers = BTreeMap<Arc<ServiceKey>, Arc<LoadBalancer>>;
 
 /// Services in that form.
 pub fn by_key(services: impl IntoIterator<Item = LoadBalancer>) -> LoadBalancers {
-    services.into_iter().map(|service| (Arc::new(service.key.clone()), Arc::new(service))).collect()
+    services.into_iter().map(|service| (Arc::clone(&service.key), Arc::new(service))).collect()
 }
 
 /// What a Service has been given.
@@ -66,6 +71,11 @@ impl Assignment {
     pub fn record(&self) -> String {
         self.pools.join(&RECORD_SEPARATOR.to_string())
     }
+
+    /// Whether that is what is recorded.
+    fn is_recorded(&self, record: &str) -> bool {
+        record.split(RECORD_SEPARATOR).eq(self.pools.iter().map(String::as_str))
+    }
 }
 
 /// The part of a Service that the controller writes: `status.loadBalancer.ingress`, the annotation that
@@ -84,95 +94,6 @@ impl StatusWrite {
     /// Whether it gives the Service addresses other than those its status shows.
     pub fn gives(&self, service: &LoadBalancer) -> bool {
         self.assignment.as_ref().is_some_and(|it| !service.ingress.is_exactly(&it.addresses))
-    }
-}
-
-/// What Services hold, beyond what their statuses say.
-#[derive(Clone, Debug, Default)]
-pub struct Held {
-    written: BTreeMap<Arc<ServiceKey>, StatusWrite>,
-    claims: BTreeMap<Arc<ServiceKey>, Claim>,
-    rivals: BTreeMap<ServiceKey, Rival>,
-    conflicts: BTreeSet<IpAddr>,
-}
-
-/// Somebody else who writes the status of a Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rival {
-    /// Who, by the name of a field manager.
-    pub name: String,
-    /// Whether they did it so often that the Service is left to them.
-    pub insists: bool,
-}
-
-/// What an accepted assignment rested on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Claim {
-    uid: Arc<str>,
-    addresses: Arc<[IpAddr]>,
-    sharing: SharingKey,
-    ports: Ports,
-}
-
-impl Claim {
-    fn of(service: &LoadBalancer, addresses: &Arc<[IpAddr]>) -> Self {
-        Self {
-            uid: Arc::clone(&service.uid),
-            addresses: Arc::clone(addresses),
-            sharing: service.sharing.clone(),
-            ports: service.ports.clone(),
-        }
-    }
-
-    /// Whether the Service still has the same addresses for the same use.
-    fn stands(&self, service: &LoadBalancer, addresses: &[IpAddr]) -> bool {
-        self.uid == service.uid
-            && *self.addresses == *addresses
-            && self.sharing == service.sharing
-            && self.ports == service.ports
-    }
-}
-
-impl Held {
-    /// A write went out (or may have): it counts as done until the Service is seen with it.
-    pub fn record(&mut self, service: impl Into<Arc<ServiceKey>>, write: StatusWrite) {
-        self.written.insert(service.into(), write);
-    }
-
-    /// The Service was seen in a state after the write, or the write is known to have failed.
-    pub fn forget(&mut self, service: &ServiceKey) {
-        self.written.remove(service);
-    }
-
-    /// Writes that count as done.
-    pub fn recorded(&self) -> impl Iterator<Item = (&ServiceKey, &StatusWrite)> {
-        self.written.iter().map(|(service, write)| (&**service, write))
-    }
-
-    /// Remembers what the assignments of a pass rested on, so that the next one can tell who changed.
-    pub fn accept(&mut self, allocation: &Allocation) {
-        self.claims.retain(|key, _| allocation.outcomes.contains_key(key));
-        for (key, claim) in &allocation.changed_claims {
-            match claim {
-                Some(claim) => drop(self.claims.insert(Arc::clone(key), claim.clone())),
-                None => drop(self.claims.remove(key)),
-            }
-        }
-    }
-
-    /// Who else writes the statuses of Services.
-    pub fn set_rivals(&mut self, rivals: BTreeMap<ServiceKey, Rival>) {
-        self.rivals = rivals;
-    }
-
-    /// Addresses that hosts have which are no speakers: who holds one keeps it, but it is given to nobody.
-    pub fn set_conflicts(&mut self, conflicts: BTreeSet<IpAddr>) {
-        self.conflicts = conflicts;
-    }
-
-    fn written(&self, service: &LoadBalancer) -> Option<&StatusWrite> {
-        // A Service that was deleted and created again starts afresh.
-        self.written.get(&service.key).filter(|write| write.uid == service.uid)
     }
 }
 
@@ -204,17 +125,20 @@ pub struct Allocation {
 /// ([`LoadBalancer::is_handled_by`]), of whatever type.
 pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Allocation {
     // Services come in the order of their keys, and sorts are stable: that decides what is left open.
-    let mut in_order: Vec<(bool, Rank, usize, &LoadBalancer)> = services
+    let mut in_order: Vec<(bool, Rank, usize, &LoadBalancer, Known<'_>)> = services
         .values()
+        .zip(held.of_each(services))
         .enumerate()
-        .map(|(index, service)| (!is_unchanged(held, service), Rank::of(service), index, &**service))
+        .map(|(index, (service, known))| {
+            (!known.is_unchanged(service), Rank::of(service), index, &**service, known)
+        })
         .collect();
-    in_order.sort_by_key(|(changed, rank, _, _)| (*changed, *rank));
+    in_order.sort_by_key(|(changed, rank, ..)| (*changed, *rank));
     let mut pass = Pass::new(config, held);
     let mut drafts: Vec<Option<Draft<'_>>> = services.iter().map(|_| None).collect();
-    for (_, _, index, service) in in_order {
+    for (_, _, index, service, known) in in_order {
         if let Some(draft) = drafts.get_mut(index) {
-            *draft = Some(pass.settle(service));
+            *draft = Some(pass.settle(service, known));
         }
     }
     let mut open: Vec<&mut Draft<'_>> =
@@ -236,10 +160,9 @@ pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Alloc
     let mut outcomes = Vec::with_capacity(drafts.len());
     for (key, draft) in services.keys().zip(drafts) {
         let Some(draft) = draft else { continue };
-        let service = draft.service;
-        let outcome = draft.outcome(held);
+        let (service, before) = (draft.service, draft.known.claim);
+        let outcome = draft.outcome();
         let addresses = outcome.assignment.as_ref().map(|it| &it.addresses);
-        let before = held.claims.get(key);
         match addresses {
             Some(addresses) if before.is_some_and(|claim| claim.stands(service, addresses)) => {}
             None if before.is_none() => {}
@@ -251,10 +174,4 @@ pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Alloc
         outcomes.push((Arc::clone(key), outcome));
     }
     Allocation { outcomes: outcomes.into_iter().collect(), counters, changed_claims }
-}
-
-/// Whether what was accepted of the Service before still stands.
-fn is_unchanged(held: &Held, service: &LoadBalancer) -> bool {
-    let Some(claim) = held.claims.get(&service.key) else { return false };
-    claim.stands(service, &Holding::of(held, service).addresses())
 }

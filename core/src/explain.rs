@@ -209,9 +209,9 @@ impl<'a> Explainer<'a> {
             None => refusal.map(|it| (it.reason().to_owned(), it.to_string())),
         };
         Chain {
-            service: service.key.clone(),
+            service: (*service.key).clone(),
             verdict,
-            addresses: service.ingress.readable(),
+            addresses: service.ingress.readable().collect(),
             refusal,
             advertisements: self.advertisements(&pools),
             pools: pools.into_iter().map(ToOwned::to_owned).collect(),
@@ -251,7 +251,7 @@ impl<'a> Explainer<'a> {
     /// What each speaker would make of the Service.
     fn plans(&self, service: &LoadBalancer, events: &[Told]) -> BTreeMap<&'a str, ServicePlan> {
         let none = BTreeSet::new();
-        let owners = self.cluster.layer2.get(&service.key).unwrap_or(&none);
+        let owners = self.cluster.layer2.get(&*service.key).unwrap_or(&none);
         let latest = events.iter().rev().find(|it| planner::Event::LAYER2.contains(&it.reason.as_str()));
         let latest = latest.filter(|_| owners.is_empty());
         let stranger = latest
@@ -284,7 +284,7 @@ impl<'a> Explainer<'a> {
         service: &LoadBalancer,
         plans: &BTreeMap<&str, ServicePlan>,
     ) -> BTreeMap<String, NodeVerdict<Vec<String>>> {
-        let told = self.cluster.bgp.get(&service.key);
+        let told = self.cluster.bgp.get(&*service.key);
         self.verdicts(plans, |node, plan| match (&plan.bgp, told.and_then(|told| told.get(node))) {
             (Err(withheld), _) => Err(withheld.clone()),
             (Ok(_), Some(peers)) => Ok(peers.clone()),
@@ -349,6 +349,6 @@ fn wire(service: &LoadBalancer, owners: &BTreeSet<String>, stranger: Option<MacA
         Some(owner) => Some(Seen::Elsewhere(Some(owner.clone()))),
         None => stranger.map(Seen::Conflict),
     };
-    let addresses = service.ingress.readable().into_iter();
+    let addresses = service.ingress.readable();
     addresses.filter_map(|address| Some((address, seen.clone()?))).collect()
 }

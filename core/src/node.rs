@@ -65,3 +65,49 @@ pub fn prune(node: &mut corev1::Node) {
         node.status = Some(corev1::NodeStatus { conditions, addresses, ..Default::default() });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{labels, node};
+    use serde_json::{Value, json};
+
+    /// X17, X18, X19: of what changes on a Node all the time, nothing is read; and what is read is also read of what is
+    /// kept.
+    #[test]
+    fn a_node_that_only_gives_signs_of_life_is_the_same() {
+        let with = |status: Value, unschedulable: bool, zone: &str| {
+            let mut node = node("n", &[]);
+            node.metadata.labels = Some(labels(&[("zone", zone)]));
+            node.metadata.resource_version = Some(status.to_string());
+            node.spec = serde_json::from_value(
+                json!({"podCIDRs": ["10.244.0.0/24"], "unschedulable": unschedulable}),
+            )
+            .unwrap();
+            node.status = serde_json::from_value(status).unwrap();
+            let read = Node::from(&node);
+            prune(&mut node);
+            assert_eq!(Node::from(&node), read);
+            read
+        };
+        let status = |ready: &str, time: &str, network: &str| {
+            json!({
+                "addresses": [{"type": "InternalIP", "address": "192.168.10.20"}, {"type": "Hostname", "address": "n"}],
+                "conditions": [
+                    {"type": "Ready", "status": ready, "lastHeartbeatTime": time, "lastTransitionTime": time},
+                    {"type": "NetworkUnavailable", "status": network, "lastHeartbeatTime": time, "lastTransitionTime": time},
+                ],
+                "images": [{"names": ["a"], "sizeBytes": 1}],
+            })
+        };
+        let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:10Z");
+        let before = with(status("True", early, "False"), false, "a");
+        assert_eq!(before.addresses, ["192.168.10.20".parse::<IpAddr>().unwrap()]);
+        assert_eq!(with(status("True", late, "False"), false, "a"), before, "a heartbeat");
+        assert_eq!(with(status("Unknown", late, "False"), false, "a"), before, "not ready");
+        assert_ne!(with(status("True", early, "True"), false, "a"), before, "no network");
+        assert_ne!(with(status("True", early, "False"), false, "b"), before, "other labels");
+        // Where announcements are to leave cordoned nodes, this counts.
+        assert_ne!(with(status("True", early, "False"), true, "a"), before, "cordoned");
+    }
+}

@@ -293,7 +293,7 @@ pub fn plan_service(
     wire: &Wire,
     service: &LoadBalancer,
 ) -> ServicePlan {
-    let key = service.key.clone();
+    let key = (*service.key).clone();
     match locate(input.config, service) {
         Ok(located) => ServicePlan {
             service: key,
@@ -333,7 +333,7 @@ fn pool_names(located: &[Located<'_>]) -> String {
 
 /// Why an address is announced for another Service and not for this one.
 fn given_twice(input: &PlanInput<'_>, service: &LoadBalancer, address: IpAddr) -> Option<Withheld> {
-    let keeper = input.doubled.get(&address)?.get(&service.key)?;
+    let keeper = input.doubled.get(&address)?.get(&*service.key)?;
     Some(Withheld::GivenTwice { keeper: keeper.clone() })
 }
 

@@ -36,12 +36,19 @@ impl<L: LabelSet> LabelSet for Arc<L> {
 }
 
 /// Labels that are only looked at: they take no more room than their text needs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FixedLabels(Box<[(Box<str>, Box<str>)]>);
 
 impl From<&Labels> for FixedLabels {
     fn from(labels: &Labels) -> Self {
         Self(labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect())
+    }
+}
+
+impl FixedLabels {
+    /// Keys and values, in the order of the keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 }
 

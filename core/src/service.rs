@@ -94,8 +94,8 @@ pub struct Endpoints {
 /// it was given before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadBalancer {
-    /// Namespace and name.
-    pub key: ServiceKey,
+    /// Namespace and name. Whoever remembers the Service by them shares them.
+    pub key: Arc<ServiceKey>,
     /// Identity of the object: a Service of the same name created later has another one.
     pub uid: Arc<str>,
     /// When it was created.
@@ -158,10 +158,10 @@ impl LoadBalancer {
         let sharing_annotation = annotations::current(annotations, annotation::ALLOW_SHARED_IP);
         let uid: Arc<str> = metadata.uid.as_deref().unwrap_or_default().into();
         Self {
-            key: ServiceKey {
+            key: Arc::new(ServiceKey {
                 namespace: metadata.namespace.clone().unwrap_or_default(),
                 name: metadata.name.clone().unwrap_or_default(),
-            },
+            }),
             created: metadata.creation_timestamp.clone(),
             labels: metadata.labels.as_ref().map(FixedLabels::from).unwrap_or_default(),
             is_load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),

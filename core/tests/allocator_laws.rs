@@ -274,7 +274,7 @@ proptest! {
                 let recorded = recorded.flat_map(|(_, write)| addresses(write.assignment.as_ref()));
                 let granted = service.grant.iter().flat_map(|grant| grant.addresses.clone());
                 let had: BTreeSet<IpAddr> =
-                    service.ingress.readable().into_iter().chain(granted).chain(recorded).collect();
+                    service.ingress.readable().chain(granted).chain(recorded).collect();
                 for address in own.iter().filter(|it| !had.contains(it)) {
                     prop_assert!(!cluster.strangers.contains(address), "{key} is given a stranger's {address}");
                     let reserved = config.reservations().against(*address, key);
@@ -323,7 +323,7 @@ proptest! {
                 // And the API server holds no address twice, whatever came late.
                 let stored = by_key(cluster.stored.values().map(|it| it.service.clone().lb()));
                 if !config.has_no_pools() {
-                    assert_once(&stored, |service| service.ingress.readable())?;
+                    assert_once(&stored, |service| service.ingress.readable().collect())?;
                 }
             }
             let written = services.into_iter().filter(|(key, _)| !refused.contains(&**key)).collect();

@@ -72,7 +72,7 @@ impl Case {
     }
 
     fn owners(self, owners: &[&str]) -> Self {
-        let key = self.service.clone().lb().key;
+        let key = (*self.service.clone().lb().key).clone();
         let owners: BTreeSet<String> = owners.iter().map(|it| (*it).to_owned()).collect();
         self.with(|cluster| drop(cluster.layer2.insert(key, owners)))
     }

@@ -5,9 +5,12 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use serde::Serialize;
+use axum::http::HeaderValue;
+use axum::http::header::ACCEPT;
+use kube::Resource;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Request};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// Longest time that one write may take.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
@@ -105,19 +108,40 @@ where
 }
 
 /// Strategic merge patch of the status subresource, for kinds built into Kubernetes: lists of conditions
-/// merge by their type. Preconditions as for [`merge_status`].
+/// merge by their type. Preconditions as for [`merge_status`]. Returns the version that the object has now: there may
+/// be thousands of such writes in a row, so nothing else is asked for.
 pub async fn strategic_status<K>(
     api: &Api<K>,
     manager: &str,
     name: &str,
     patch: &serde_json::Value,
     limit: Duration,
-) -> Result<K, WriteError>
+) -> Result<Option<String>, WriteError>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Resource + Clone,
 {
     let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-    bounded_by(limit, api.patch_status(name, &parameters, &Patch::Strategic(patch))).await
+    let request = Request::new(api.resource_url());
+    let request = request.patch_subresource("status", name, &parameters, &Patch::Strategic(patch));
+    let answer = async {
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA_ONLY));
+        api.clone().into_client().request::<Written>(request).await
+    };
+    bounded_by(limit, answer).await.map(|it| it.metadata.resource_version)
+}
+
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+#[derive(Deserialize)]
+struct Written {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    resource_version: Option<String>,
 }
 
 /// Creates an object.

@@ -15,6 +15,7 @@ use crate::testing::api::{Api, Gate};
 
 mod changes;
 mod handling;
+mod many;
 mod paused;
 
 const NAMESPACE: &str = "metallb-system";

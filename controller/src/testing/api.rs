@@ -14,6 +14,8 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::crowd::Crowd;
+
 /// The server.
 #[derive(Clone, Default)]
 pub(crate) struct Api {
@@ -40,6 +42,8 @@ struct State {
     at_gate: usize,
     /// Whose Services nobody may write.
     forbidden: Option<String>,
+    /// In place of the Services, if there is one.
+    crowd: Option<Crowd>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,6 +146,16 @@ impl Api {
         self.lock().forbidden = namespace.map(ToOwned::to_owned);
     }
 
+    /// Has these Services, and no others.
+    pub(crate) fn crowd(&self, crowd: Crowd) {
+        self.lock().crowd = Some(crowd);
+    }
+
+    /// How many Services of the crowd have an address, and how many statuses were written for that.
+    pub(crate) fn served(&self) -> (usize, usize) {
+        self.lock().crowd.as_ref().map(Crowd::served).unwrap_or_default()
+    }
+
     /// How many patches of Services wait at gates.
     pub(crate) fn at_gate(&self) -> usize {
         self.lock().at_gate
@@ -153,6 +167,9 @@ impl Api {
     }
 
     fn answer(&self, method: &Method, uri: &Uri, body: &Bytes) -> Response {
+        if let Some(answer) = self.lock().crowd.as_mut().and_then(|it| it.answer(method, uri, body)) {
+            return answer;
+        }
         let mut segments = uri.path().split('/').skip(1);
         let group_segments = if segments.next() == Some("api") { 1 } else { 2 };
         let rest: Vec<&str> = segments.skip(group_segments).collect();
@@ -161,8 +178,7 @@ impl Api {
             rest => (None, rest),
         };
         let plural = rest[0].to_owned();
-        let query: BTreeMap<&str, &str> =
-            uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('=')).collect();
+        let query = parameters(uri);
         let mut state = self.lock();
         let Some(name) = rest.get(1) else {
             return match *method {
@@ -283,7 +299,12 @@ impl State {
     }
 }
 
-fn event(what: &str, object: &Value) -> Bytes {
+/// What a request asks for, as far as it is said after the path.
+pub(super) fn parameters(uri: &Uri) -> BTreeMap<&str, &str> {
+    uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('=')).collect()
+}
+
+pub(super) fn event(what: &str, object: &Value) -> Bytes {
     format!("{}\n", json!({"type": what, "object": object})).into()
 }
 
@@ -321,7 +342,7 @@ fn conditions(before: &Value, patch: &Value) -> Value {
     json!(list)
 }
 
-fn failure(code: StatusCode, reason: &str) -> Response {
+pub(super) fn failure(code: StatusCode, reason: &str) -> Response {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
         "message": reason, "code": code.as_u16(),

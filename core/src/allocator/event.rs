@@ -20,14 +20,14 @@ pub enum Event {
     /// It may not keep what it held.
     Cleared {
         /// The Service.
-        service: ServiceKey,
+        service: Arc<ServiceKey>,
         /// Why not.
         refusal: Refusal,
     },
     /// There is no address for it.
     AllocationFailed {
         /// The Service.
-        service: ServiceKey,
+        service: Arc<ServiceKey>,
         /// Why not.
         refusal: Refusal,
     },

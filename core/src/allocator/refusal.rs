@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::config::Holder;
 use crate::service::{FamilyError, Port, RequestError, ServiceKey};
@@ -48,7 +49,7 @@ pub enum Refusal {
     /// Others have the address, and do not share it with this Service.
     SharingMismatch {
         /// The Service.
-        service: ServiceKey,
+        service: Arc<ServiceKey>,
         /// The others.
         others: Vec<ServiceKey>,
     },
@@ -64,7 +65,7 @@ pub enum Refusal {
         /// The address.
         address: IpAddr,
         /// Whom it is for.
-        holder: Holder,
+        holder: Arc<Holder>,
         /// Name of the AddressReservation.
         reservation: String,
     },

@@ -1,176 +1,30 @@
 //! The two halves of a pass, for one Service: does it keep what it holds, and what is it given.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ferrolb_api::well_known::service_condition;
-
 use super::candidates::{choose, not_in_pool, second};
+use super::draft::{Draft, Next};
+use super::held::{Holding, Known};
 use super::sharing::Index;
-use super::{Assignment, Event, Held, Outcome, Refusal, StatusWrite};
+use super::{Assignment, Event, Held, Refusal};
 use crate::config::ranges::Family;
 use crate::config::{Config, Pool};
-use crate::service::{AddressAssigned, Families, FamilyError, FamilyPolicy, Ingress, LoadBalancer};
+use crate::service::{Families, FamilyPolicy, LoadBalancer};
 
 /// A pass over all Services.
 pub(super) struct Pass<'a> {
     config: &'a Config,
     held: &'a Held,
     index: Index<'a>,
-}
-
-/// What is decided of a Service so far.
-pub(super) struct Draft<'a> {
-    pub(super) service: &'a LoadBalancer,
-    pub(super) next: Next,
-    assignment: Option<Assignment>,
-    refusal: Option<Refusal>,
-    events: Vec<Event>,
-    /// Whether its status is not to be touched.
-    hands_off: bool,
-}
-
-/// What the second half is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Nothing,
-    /// Look for an address of the other family.
-    Complete,
-    /// Look for addresses.
-    Allocate,
-}
-
-impl<'a> Draft<'a> {
-    fn new(service: &'a LoadBalancer) -> Self {
-        let (assignment, refusal, events) = (None, None, Vec::new());
-        Self { service, next: Next::Nothing, assignment, refusal, events, hands_off: false }
-    }
-
-    fn refused(mut self, refusal: Refusal) -> Self {
-        self.refusal = Some(refusal);
-        self
-    }
-
-    pub(super) fn outcome(self, held: &Held) -> Outcome {
-        let Self { service, assignment, refusal, mut events, hands_off, .. } = self;
-        let written = held.written(service);
-        let shown = written.map_or(service.condition.as_ref(), |it| it.condition.as_ref());
-        let condition = condition(service, assignment.as_ref(), refusal.as_ref(), shown.is_some());
-        let done = match written {
-            Some(written) => written.assignment == assignment,
-            None => {
-                let pools = assignment.as_ref().map(Assignment::record);
-                let addresses = assignment.as_ref().map_or(&[][..], |it| &it.addresses);
-                service.ingress.is_exactly(addresses) && service.recorded_pool == pools
-            }
-        };
-        let done = done && shown == condition.as_ref();
-        let write = (!done && !hands_off).then(|| StatusWrite {
-            uid: Arc::clone(&service.uid),
-            assignment: assignment.clone(),
-            condition,
-        });
-        if write.is_some() {
-            events.extend(service.deprecated_annotations.iter().cloned().map(Event::DeprecatedAnnotation));
-        }
-        if service.is_load_balancer {
-            events.extend(service.unknown_annotations.iter().cloned().map(Event::UnknownAnnotation));
-        }
-        events.shrink_to_fit();
-        Outcome { assignment, refusal, write, events }
-    }
-}
-
-/// What the condition of a Service is to say. It comes with the first refusal and stays; the status of
-/// one that is simply given what it asks for has nothing but the addresses.
-fn condition(
-    service: &LoadBalancer,
-    assignment: Option<&Assignment>,
-    refusal: Option<&Refusal>,
-    shown: bool,
-) -> Option<AddressAssigned> {
-    if !service.is_load_balancer {
-        return None;
-    }
-    let status = assignment.is_some();
-    match (assignment, refusal) {
-        (_, Some(refusal)) => Some(AddressAssigned {
-            status,
-            reason: refusal.reason().to_owned(),
-            message: refusal.to_string(),
-        }),
-        (Some(assignment), None) if shown => Some(AddressAssigned {
-            status,
-            reason: service_condition::ASSIGNED.to_owned(),
-            message: Event::Assigned(assignment.addresses.clone()).to_string(),
-        }),
-        _ => None,
-    }
-}
-
-/// What a Service holds: what its status says, or what was given to it before somebody else wrote the
-/// status, or what was written and not seen back.
-pub(super) struct Holding<'a> {
-    what: What<'a>,
-    recorded: Option<Cow<'a, str>>,
-}
-
-enum What<'a> {
-    Given(&'a [IpAddr]),
-    Shown(&'a Ingress),
-}
-
-impl<'a> Holding<'a> {
-    pub(super) fn of(held: &'a Held, service: &'a LoadBalancer) -> Self {
-        let recorded = service.recorded_pool.as_deref().map(Cow::Borrowed);
-        match (held.written(service), &service.grant) {
-            (Some(write), _) => match &write.assignment {
-                Some(it) => Self { what: What::Given(&it.addresses), recorded: Some(it.record().into()) },
-                None => Self { what: What::Given(&[]), recorded: None },
-            },
-            (None, Some(grant)) if service.is_overwritten() => {
-                Self { what: What::Given(&grant.addresses), recorded }
-            }
-            _ => Self { what: What::Shown(&service.ingress), recorded },
-        }
-    }
-
-    /// The addresses, as far as they are any.
-    pub(super) fn addresses(&self) -> Vec<IpAddr> {
-        match self.what {
-            What::Given(addresses) => addresses.to_vec(),
-            What::Shown(ingress) => ingress.readable(),
-        }
-    }
-
-    /// The addresses as text, wrong ones too.
-    fn texts(&self) -> Vec<String> {
-        match self.what {
-            What::Given(addresses) => addresses.iter().map(ToString::to_string).collect(),
-            What::Shown(ingress) => ingress.texts(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        match self.what {
-            What::Given(addresses) => addresses.is_empty(),
-            What::Shown(ingress) => ingress.has_no_address(),
-        }
-    }
-
-    fn families(&self) -> Result<Families, FamilyError> {
-        match self.what {
-            What::Given(addresses) => Families::of(addresses),
-            What::Shown(ingress) => ingress.families(),
-        }
-    }
+    /// Pools of assignments: very many Services have the same ones, and share what says so.
+    pools: BTreeSet<Arc<[String]>>,
 }
 
 impl<'a> Pass<'a> {
     pub(super) fn new(config: &'a Config, held: &'a Held) -> Self {
-        Self { config, held, index: Index::new(config, &held.conflicts) }
+        Self { config, held, index: Index::new(config, held.conflicts()), pools: BTreeSet::new() }
     }
 
     pub(super) fn index(&self) -> &Index<'a> {
@@ -178,13 +32,13 @@ impl<'a> Pass<'a> {
     }
 
     /// The first half.
-    pub(super) fn settle(&mut self, service: &'a LoadBalancer) -> Draft<'a> {
-        let mut draft = Draft::new(service);
-        let holding = Holding::of(self.held, service);
+    pub(super) fn settle(&mut self, service: &'a LoadBalancer, known: Known<'a>) -> Draft<'a> {
+        let mut draft = Draft::new(service, known);
+        let holding = Holding::of(known, service);
         if !service.is_load_balancer {
             return draft;
         }
-        let rival = self.held.rivals.get(&service.key);
+        let rival = self.held.rival(&service.key);
         if let Some(rival) = rival.filter(|rival| rival.insists) {
             return self.stay_away(draft, &rival.name);
         }
@@ -220,8 +74,8 @@ impl<'a> Pass<'a> {
             // One family too many or the wrong one: a new start.
             _ => return draft,
         }
-        let addresses = holding.addresses();
-        if self.held.written(service).is_none() && service.is_overwritten() {
+        let addresses: Vec<IpAddr> = holding.addresses().collect();
+        if known.written.is_none() && service.is_overwritten() {
             let found = service.ingress.texts();
             let by = rival.map(|rival| rival.name.clone());
             draft.events.push(Event::Overwritten { given: addresses.clone(), found, by });
@@ -229,10 +83,10 @@ impl<'a> Pass<'a> {
         let pools = match self.keep(service, &addresses, holding.recorded.as_deref()) {
             Ok(pools) => pools,
             Err(refusal) => {
-                if self.is_given_twice(service, &addresses) {
+                if self.is_given_twice(service, known, &addresses) {
                     draft.events.push(Event::GivenTwice(refusal.clone()));
                 }
-                draft.events.push(Event::Cleared { service: service.key.clone(), refusal });
+                draft.events.push(Event::Cleared { service: Arc::clone(&service.key), refusal });
                 return draft;
             }
         };
@@ -257,13 +111,24 @@ impl<'a> Pass<'a> {
         for address in &addresses {
             self.index.claim(*address, service);
         }
-        draft.assignment = Some(Assignment::new(addresses, pools));
+        let before = known.claim.filter(|claim| *claim.addresses == *addresses);
+        let addresses = before.map_or_else(|| addresses.into(), |claim| Arc::clone(&claim.addresses));
+        draft.assignment = Some(self.shared(Assignment::new(addresses, pools)));
         draft
+    }
+
+    /// The same, with pools that others have too.
+    fn shared(&mut self, mut assignment: Assignment) -> Assignment {
+        match self.pools.get(&assignment.pools) {
+            Some(pools) => assignment.pools = Arc::clone(pools),
+            None => drop(self.pools.insert(Arc::clone(&assignment.pools))),
+        }
+        assignment
     }
 
     /// Leaves everything as it is, but counts it.
     fn freeze(&mut self, mut draft: Draft<'a>, holding: &Holding<'_>) -> Draft<'a> {
-        let addresses = holding.addresses();
+        let addresses: Vec<IpAddr> = holding.addresses().collect();
         for address in &addresses {
             self.index.claim(*address, draft.service);
         }
@@ -291,11 +156,9 @@ impl<'a> Pass<'a> {
 
     /// Whether one of the addresses is held by an assignment of another term, and that is news: a leader
     /// gave it away that had been succeeded already.
-    fn is_given_twice(&self, service: &LoadBalancer, addresses: &[IpAddr]) -> bool {
+    fn is_given_twice(&self, service: &LoadBalancer, known: Known<'_>, addresses: &[IpAddr]) -> bool {
         let Some(grant) = service.grant.as_ref().filter(|_| !service.is_overwritten()) else { return false };
-        let known = self.held.claims.get(&service.key).is_some_and(|claim| {
-            claim.uid == service.uid && addresses.iter().all(|address| claim.addresses.contains(address))
-        });
+        let known = known.claim.is_some_and(|claim| claim.covers(service, addresses));
         let other_term = |address: &IpAddr| self.index.term(*address).is_some_and(|term| term != grant.term);
         !known && addresses.iter().any(other_term)
     }
@@ -376,6 +239,7 @@ impl<'a> Pass<'a> {
     /// The second half for a Service that holds nothing.
     pub(super) fn allocate(&mut self, draft: &mut Draft<'a>) {
         let Ok(assignment) = choose(self.config, &self.index, draft.service) else { return };
+        let assignment = self.shared(assignment);
         for address in assignment.addresses.iter() {
             self.index.claim(*address, draft.service);
         }
@@ -396,7 +260,7 @@ impl<'a> Pass<'a> {
     /// is the same on every pass.
     pub(super) fn explain(&self, draft: &mut Draft<'a>) {
         let Err(refusal) = choose(self.config, &self.index, draft.service) else { return };
-        let service = draft.service.key.clone();
+        let service = Arc::clone(&draft.service.key);
         draft.events.push(Event::AllocationFailed { service, refusal: refusal.clone() });
         draft.refusal = Some(refusal);
     }

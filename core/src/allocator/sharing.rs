@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use rangemap::RangeInclusiveSet;
 
@@ -35,10 +36,51 @@ pub(super) struct Index<'a> {
 type Runs = RangeInclusiveSet<u128>;
 
 struct Use<'a> {
-    sharing: &'a SharingKey,
-    term: Option<i32>,
+    /// Whose sharing key counts.
+    first: &'a LoadBalancer,
+    /// All that share it; mostly nobody does, and there may be very many addresses.
+    sharers: Option<Box<Sharers<'a>>>,
+}
+
+#[derive(Default)]
+struct Sharers<'a> {
     services: BTreeSet<&'a ServiceKey>,
     ports: BTreeMap<&'a Port, &'a ServiceKey>,
+}
+
+impl<'a> Use<'a> {
+    fn services(&self) -> impl Iterator<Item = &'a ServiceKey> {
+        let alone = self.sharers.is_none().then_some(&*self.first.key);
+        alone.into_iter().chain(self.sharers.iter().flat_map(|it| it.services.iter().copied()))
+    }
+
+    fn occupier(&self, port: &Port) -> Option<&'a ServiceKey> {
+        match &self.sharers {
+            None => self.first.ports.binary_search(port).is_ok().then_some(&*self.first.key),
+            Some(sharers) => sharers.ports.get(port).copied(),
+        }
+    }
+
+    fn add(&mut self, service: &'a LoadBalancer) {
+        if self.sharers.is_none() && service.key == self.first.key {
+            return;
+        }
+        let sharers = self.sharers.get_or_insert_with(|| {
+            let mut sharers = Sharers::default();
+            sharers.add(self.first);
+            Box::new(sharers)
+        });
+        sharers.add(service);
+    }
+}
+
+impl<'a> Sharers<'a> {
+    fn add(&mut self, service: &'a LoadBalancer) {
+        self.services.insert(&service.key);
+        for port in service.ports.iter() {
+            self.ports.entry(port).or_insert(&service.key);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -87,7 +129,7 @@ impl<'a> Index<'a> {
     /// Whether one more Service may be given the address.
     pub(super) fn may_give(&self, address: IpAddr, service: &LoadBalancer) -> Result<(), Refusal> {
         if let Some(reserved) = self.config.reservations().against(address, &service.key) {
-            let (holder, reservation) = ((*reserved.holder).clone(), reserved.reservation.clone());
+            let (holder, reservation) = (Arc::clone(&reserved.holder), reserved.reservation.clone());
             return Err(Refusal::Reserved { address, holder, reservation });
         }
         match self.conflicts.contains(&address) {
@@ -139,14 +181,13 @@ impl<'a> Index<'a> {
     /// Whether the Service may have the address, as far as its other users are concerned.
     pub(super) fn check(&self, address: IpAddr, service: &LoadBalancer) -> Result<(), Refusal> {
         let Some(used) = self.uses.get(&address) else { return Ok(()) };
-        let mut others = used.services.iter().filter(|it| **it != &service.key).peekable();
-        if others.peek().is_some() && !used.sharing.allows(&service.sharing) {
-            let others = others.map(|it| (*it).clone()).collect();
-            return Err(Refusal::SharingMismatch { service: service.key.clone(), others });
+        let mut others = used.services().filter(|it| *it != &*service.key).peekable();
+        if others.peek().is_some() && !used.first.sharing.allows(&service.sharing) {
+            let service = Arc::clone(&service.key);
+            return Err(Refusal::SharingMismatch { service, others: others.cloned().collect() });
         }
-        let taken =
-            service.ports.iter().find(|port| used.ports.get(port).is_some_and(|it| *it != &service.key));
-        match taken {
+        let occupied = |port: &Port| used.occupier(port).is_some_and(|it| it != &*service.key);
+        match service.ports.iter().find(|port| occupied(port)) {
             Some(port) => Err(Refusal::PortConflict { port: port.clone(), address }),
             None => Ok(()),
         }
@@ -154,28 +195,20 @@ impl<'a> Index<'a> {
 
     /// In which term the address was given to the first of its users.
     pub(super) fn term(&self, address: IpAddr) -> Option<i32> {
-        self.uses.get(&address)?.term
+        self.uses.get(&address)?.first.grant.as_ref().map(|grant| grant.term)
     }
 
     /// The Service has the address from now on.
     pub(super) fn claim(&mut self, address: IpAddr, service: &'a LoadBalancer) {
-        let used = self.uses.entry(address).or_insert_with(|| Use {
-            sharing: &service.sharing,
-            term: service.grant.as_ref().map(|grant| grant.term),
-            services: BTreeSet::new(),
-            ports: BTreeMap::new(),
-        });
-        used.services.insert(&service.key);
+        let used = self.uses.entry(address).or_insert(Use { first: service, sharers: None });
+        used.add(service);
+        let first = used.first;
         if self.config.reservations().quota(&service.key.namespace).is_some() {
             self.of_namespace.entry(&service.key.namespace).or_default().insert(address);
         }
-        for port in service.ports.iter() {
-            used.ports.entry(port).or_insert(&service.key);
-        }
-        let sharing = used.sharing;
         let Some(run) = self.take(address) else { return };
-        if !sharing.key.is_empty() && !self.conflicts.contains(&address) {
-            let shared = self.shared.entry(sharing).or_default();
+        if !first.sharing.key.is_empty() && !self.conflicts.contains(&address) {
+            let shared = self.shared.entry(&first.sharing).or_default();
             shared.addresses.insert(address);
             for port in service.ports.iter() {
                 shared.occupied.entry((port, Family::of(address))).or_default().insert(run.clone());

@@ -79,8 +79,8 @@ impl<'a> Usage<'a> {
         for service in services.values().filter(|service| service.is_load_balancer) {
             for address in service.ingress.readable() {
                 match known.entry(address).or_insert(State::Free) {
-                    State::Used(users) => users.push(&service.key),
-                    other => *other = State::Used(vec![&service.key]),
+                    State::Used(users) => users.push(&*service.key),
+                    other => *other = State::Used(vec![&*service.key]),
                 }
             }
         }

@@ -37,7 +37,7 @@ use super::{BfdProfile, Config, bfd};
 use crate::config;
 use crate::node::Node;
 use crate::resources::Resources;
-use crate::selector::Labels;
+use crate::selector::{FixedLabels, Labels};
 
 /// What [`compile`] makes of the objects.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -135,7 +135,10 @@ impl Compiler {
 }
 
 fn labelled(nodes: &BTreeMap<String, Node>) -> Vec<Labelled> {
-    nodes.iter().map(|(name, node)| (name.as_str().into(), Arc::new(node.labels.clone()))).collect()
+    nodes
+        .iter()
+        .map(|(name, node)| (name.as_str().into(), Arc::new(FixedLabels::from(&node.labels))))
+        .collect()
 }
 
 struct Compiling<'a> {

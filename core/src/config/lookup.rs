@@ -5,18 +5,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::selector::{Labels, Selector};
+use crate::selector::{FixedLabels, Selector};
 
 /// Names of selected objects.
 pub(super) type Names = Arc<BTreeSet<String>>;
 
 /// An object by its name and labels.
-pub(super) type Labelled = (Arc<str>, Arc<Labels>);
+pub(super) type Labelled = (Arc<str>, Arc<FixedLabels>);
 
 /// Objects of a kind with their labels.
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
-    objects: BTreeMap<Arc<str>, Arc<Labels>>,
+    objects: BTreeMap<Arc<str>, Arc<FixedLabels>>,
     /// Names of the objects that have a label, by its key and value; made when it is asked for.
     places: Option<Places>,
     all: Names,
@@ -149,12 +149,8 @@ impl Lookup {
             return Arc::clone(self.known.entry(selectors).or_insert(names));
         }
         let objects = &self.objects;
-        let places = self.places.get_or_insert_with(|| {
-            let mut places = Places::new();
-            objects.iter().for_each(|(name, labels)| place(&mut places, name, labels));
-            places
-        });
-        let mut names = BTreeSet::new();
+        let places = self.places.get_or_insert_with(|| all_places(objects));
+        let mut names = Vec::new();
         for selector in selectors {
             let matching = |name: &&Arc<str>| objects.get(*name).is_some_and(|it| selector.matches(it));
             match selector.needed_label() {
@@ -166,7 +162,8 @@ impl Lookup {
                 None => names.extend(objects.keys().filter(matching).map(ToString::to_string)),
             }
         }
-        let names = Arc::new(names);
+        // All at once: a sorted set is made faster from a list than one by one.
+        let names = Arc::new(names.into_iter().collect());
         self.known.insert(selectors.to_vec(), Arc::clone(&names));
         names
     }
@@ -208,16 +205,28 @@ fn update<'n>(
     }
 }
 
-fn place(places: &mut Places, name: &Arc<str>, labels: &Labels) {
-    for (key, value) in labels {
+fn all_places(objects: &BTreeMap<Arc<str>, Arc<FixedLabels>>) -> Places {
+    let mut places: BTreeMap<&str, BTreeMap<&str, Vec<Arc<str>>>> = BTreeMap::new();
+    for (name, labels) in objects {
+        for (key, value) in labels.iter() {
+            places.entry(key).or_default().entry(value).or_default().push(Arc::clone(name));
+        }
+    }
+    let names = |(value, names): (&str, Vec<Arc<str>>)| (value.to_owned(), names.into_iter().collect());
+    let by_value = places.into_iter();
+    by_value.map(|(key, by_value)| (key.to_owned(), by_value.into_iter().map(names).collect())).collect()
+}
+
+fn place(places: &mut Places, name: &Arc<str>, labels: &FixedLabels) {
+    for (key, value) in labels.iter() {
         // Most labels are there already: no text is copied for those.
         let by_value = match places.get_mut(key) {
             Some(by_value) => by_value,
-            None => places.entry(key.clone()).or_default(),
+            None => places.entry(key.to_owned()).or_default(),
         };
         match by_value.get_mut(value) {
             Some(names) => drop(names.insert(Arc::clone(name))),
-            None => drop(by_value.insert(value.clone(), BTreeSet::from([Arc::clone(name)]))),
+            None => drop(by_value.insert(value.to_owned(), BTreeSet::from([Arc::clone(name)]))),
         }
     }
 }

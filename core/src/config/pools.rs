@@ -11,7 +11,7 @@ use super::lookup::Labelled;
 use super::ranges::{Family, IpRange, host_bits, is_buggy};
 use super::reserved::reserved;
 use super::selectors::{Finding, parse_list};
-use crate::selector::{LabelSet, Labels, Selector, any_matches};
+use crate::selector::{FixedLabels, LabelSet, Labels, Selector, any_matches};
 
 /// A pool in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ pub(super) fn parse(pool: &IPAddressPool, namespaces: &BTreeMap<String, Labels>)
     }
     let unreadable = ranges.len() < addresses.len();
     let restriction = service_allocation.as_ref().map(|it| restrict(it, namespaces, &mut findings));
-    let labels = pool.metadata.labels.clone().unwrap_or_default();
+    let labels = pool.metadata.labels.as_ref().map(FixedLabels::from).unwrap_or_default();
     let labelled = (name.as_str().into(), Arc::new(labels));
     let pool =
         Pool { name, ranges, auto_assign: *auto_assign, avoid_buggy_ips: *avoid_buggy_ips, restriction };

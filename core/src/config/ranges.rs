@@ -95,7 +95,16 @@ impl IpRange {
 
     /// Length of the largest of the prefixes it consists of.
     pub(crate) fn shortest_prefix(&self) -> u8 {
-        self.cidrs().map(|cidr| cidr.prefix_len()).min().unwrap_or_default()
+        let (first, last) = (to_number(self.first), to_number(self.last));
+        // All of IPv6 is one more than fits.
+        let Some(size) = (last - first).checked_add(1) else { return 0 };
+        let bits = size.ilog2();
+        let begins = first.checked_next_multiple_of(1 << bits);
+        let fits = begins.is_some_and(|begins| begins <= last && last - begins >= (1 << bits) - 1);
+        // A block of half that size always fits.
+        let bits = if fits { bits } else { bits.saturating_sub(1) };
+        let all = if self.first.is_ipv4() { 32 } else { 128 };
+        u8::try_from(all - bits).unwrap_or_default()
     }
 
     /// How many addresses; saturating, since all of IPv6 is one more than fits.
@@ -306,6 +315,25 @@ mod tests {
             ),
         ] {
             assert_eq!(entry.parse::<IpRange>().unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn the_shortest_prefix_is_that_of_the_largest_block() {
+        let around = |number: u128| (0..9).map(move |it| number.wrapping_add(it).wrapping_sub(4));
+        let numbers = |all: &[u128], max: u128| -> Vec<u128> {
+            all.iter().flat_map(|it| around(*it)).filter(|it| *it <= max).collect()
+        };
+        for (family, max) in [(Family::V4, u128::from(u32::MAX)), (Family::V6, u128::MAX)] {
+            let numbers = numbers(&[0, 64, 3 << 20, max / 2 + 1, max], max);
+            for (first, last) in numbers.iter().flat_map(|a| numbers.iter().map(move |b| (*a, *b))) {
+                if first <= last {
+                    let (first, last) = (from_number(family, first), from_number(family, last));
+                    let range = IpRange { first, last };
+                    let shortest = range.cidrs().map(|cidr| cidr.prefix_len()).min();
+                    assert_eq!(Some(range.shortest_prefix()), shortest, "{range}");
+                }
+            }
         }
     }
 

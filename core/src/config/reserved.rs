@@ -31,9 +31,11 @@ const fn v6(address: Ipv6Addr, length: u8) -> IpNet {
 /// The first block that a range shares an address with, and whether any address of the range is usable.
 pub(super) fn reserved(range: &IpRange) -> Option<(Reserved, bool)> {
     BLOCKS.iter().find_map(|(block, reserved, on_link)| {
+        if block.addr().is_ipv4() != range.first().is_ipv4() {
+            return None;
+        }
         let (first, last) = (block.network(), block.broadcast());
-        let same_family = first.is_ipv4() == range.first().is_ipv4();
-        let shares = same_family && first <= range.last() && range.first() <= last;
+        let shares = first <= range.last() && range.first() <= last;
         let within = block.contains(&range.first()) && block.contains(&range.last());
         shares.then_some((*reserved, *on_link || !within))
     })

@@ -54,12 +54,9 @@ impl Table {
 
     fn insert(&mut self, pool: &Arc<Pool>) {
         self.by_name.insert(pool.name.clone(), Arc::clone(pool));
-        self.by_address.extend(entries(pool));
+        let entry = |range: &IpRange| (key(range.first()), (*range, Arc::clone(pool)));
+        self.by_address.extend(pool.ranges.iter().map(entry));
     }
-}
-
-fn entries(pool: &Arc<Pool>) -> impl Iterator<Item = (Key, (IpRange, Arc<Pool>))> {
-    pool.ranges.iter().map(|range| (key(range.first()), (*range, Arc::clone(pool))))
 }
 
 /// The newest table, and the one before.
@@ -71,6 +68,23 @@ pub(super) struct Tables {
 }
 
 impl Tables {
+    pub(super) fn is_empty(&self) -> bool {
+        self.newest.by_name.is_empty()
+    }
+
+    /// The first table, all at once: a sorted map is made faster from a list in order than one by one.
+    pub(super) fn fill<'p>(
+        &mut self,
+        pools: impl Iterator<Item = &'p Arc<Pool>>,
+        ranges: impl Iterator<Item = (IpRange, &'p Arc<Pool>)>,
+    ) -> Arc<Table> {
+        let by_name = pools.map(|pool| (pool.name.clone(), Arc::clone(pool))).collect();
+        let by_address =
+            ranges.map(|(range, pool)| (key(range.first()), (range, Arc::clone(pool)))).collect();
+        *self = Self { newest: Arc::new(Table { by_name, by_address }), before: None };
+        Arc::clone(&self.newest)
+    }
+
     /// The table in which these names have the pools that they have now, if any.
     pub(super) fn update<'p>(
         &mut self,
@@ -88,15 +102,7 @@ impl Tables {
         // First all that go: those that come may have their addresses.
         let all: BTreeSet<&String> = names.union(&missed).collect();
         all.iter().for_each(|name| changed.remove(name));
-        let pools = all.iter().filter_map(|name| pool(name));
-        if changed.by_name.is_empty() {
-            // All at once: a sorted map is made faster from a list than one by one.
-            let pools: Vec<&Arc<Pool>> = pools.collect();
-            changed.by_name = pools.iter().map(|pool| (pool.name.clone(), Arc::clone(pool))).collect();
-            changed.by_address = pools.into_iter().flat_map(entries).collect();
-        } else {
-            pools.for_each(|pool| changed.insert(pool));
-        }
+        all.iter().filter_map(|name| pool(name)).for_each(|pool| changed.insert(pool));
         self.before = Some((std::mem::replace(&mut self.newest, table), names));
         Arc::clone(&self.newest)
     }

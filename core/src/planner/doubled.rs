@@ -21,7 +21,7 @@ pub fn doubled<'a>(services: impl IntoIterator<Item = &'a LoadBalancer>) -> Doub
     let several = holders.into_iter().filter(|(_, services)| services.len() > 1);
     let yielding = several.map(|(address, services)| {
         let yielding = yielding(services).into_iter();
-        (address, yielding.map(|(service, keeper)| (service.key.clone(), keeper.key.clone())).collect())
+        (address, yielding.map(|(service, keeper)| ((*service.key).clone(), (*keeper.key).clone())).collect())
     });
     yielding.filter(|(_, services): &(_, BTreeMap<_, _>)| !services.is_empty()).collect()
 }

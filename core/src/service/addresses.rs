@@ -170,8 +170,8 @@ impl Ingress {
     }
 
     /// The addresses among the entries, whatever else there is.
-    pub fn readable(&self) -> Vec<IpAddr> {
-        self.entries.iter().filter_map(|entry| entry.address).collect()
+    pub fn readable(&self) -> impl Iterator<Item = IpAddr> {
+        self.entries.iter().filter_map(|entry| entry.address)
     }
 
     /// The families of the addresses; entries by host name alone are passed over.

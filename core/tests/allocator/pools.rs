@@ -153,14 +153,19 @@ fn counters() {
             "{pools:?}"
         );
     }
-    let dual = || pool("p", &["192.168.10.0/30", "fd00::/126"]);
-    let both = named("s").cluster(DUAL).policy("RequireDualStack");
-    let status = |services| {
-        let it = counted(vec![dual()], services).status();
+    let status_of = |pool, services| {
+        let it = counted(vec![pool], services).status();
         (it.available_ipv4, it.available_ipv6, it.assigned_ipv4, it.assigned_ipv6)
     };
+    let status = |services| status_of(pool("p", &["192.168.10.0/30", "fd00::/126"]), services);
+    let both = named("s").cluster(DUAL).policy("RequireDualStack");
     assert_eq!(status(vec![]), (4, 4, 0, 0));
-    assert_eq!(status(vec![both]), (3, 3, 1, 1));
+    assert_eq!(status(vec![both.clone()]), (3, 3, 1, 1));
+    // Y20: the pool grows, and the Service goes.
+    let larger = || pool("p", &["192.168.10.0/29", "fd00::/125"]);
+    let held = both.holding(&["192.168.10.0", "fd00::"]).from_pool("p");
+    assert_eq!(status_of(larger(), vec![held]), (7, 7, 1, 1));
+    assert_eq!(status_of(larger(), vec![]), (8, 8, 0, 0));
     let shared = [80, 443, 23].map(|port| named(&format!("s{port}")).shared("k").ports(&[("TCP", port)]));
     assert_eq!(status(shared.to_vec()), (3, 4, 1, 0));
 }

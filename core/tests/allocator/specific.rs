@@ -282,3 +282,33 @@ fn pools_come_and_go_under_services() {
     let after = config([pool("p", &["192.0.2.49/32", "192.0.2.50/32", "192.0.2.9-192.0.2.39"])]);
     assert!(world.pass(&after).outcomes.values().all(|it| it.write.is_none()));
 }
+
+/// Y7, Y11, Y12, Y18: restricted pools are used up in their order, what they leave goes on to pools for everybody, and
+/// a pool that comes moves nobody.
+#[test]
+fn one_pool_after_the_other() {
+    let team = |name: &str| named(name).labels(&[("team", "metallb")]);
+    let of_team = |name, entry, priority| restricted(name, entry, None, Some("metallb"), priority);
+    let of_namespace = |name, entry, priority| restricted(name, entry, Some("ns"), None, priority);
+    for pools in [
+        [of_team("z", "1.1.1.0/32", 10), of_team("y", "2.2.2.0/32", 20), of_namespace("x", "3.3.3.0/32", 0)],
+        [
+            of_team("z", "1.1.1.0/32", 10),
+            of_namespace("y", "2.2.2.0/32", 20),
+            of_namespace("x", "3.3.3.0/32", 0),
+        ],
+    ] {
+        let mut world = World::with([team("a"), team("b"), team("c")]);
+        assert_eq!(world.settle(&config(pools)), ["1.1.1.0", "2.2.2.0", "3.3.3.0"]);
+        let plain = config([pool("plain", &["9.9.9.0/30"])]);
+        assert_eq!(world.settle(&plain), ["9.9.9.0", "9.9.9.1", "9.9.9.2"]);
+    }
+    let (v4, both) = (|| pool("v4", &["1.2.3.0/32"]), || pool("a", &["4.5.6.0/30", "1000::/126"]));
+    for (service, then) in
+        [(named("s"), "1.2.3.0"), (named("s").cluster(DUAL).policy("PreferDualStack"), "1.2.3.0 1000::")]
+    {
+        let mut world = World::with([service]);
+        assert_eq!(world.settle(&config([v4()])), ["1.2.3.0"]);
+        assert_eq!(world.settle(&config([v4(), both()])), [then]);
+    }
+}

@@ -428,7 +428,7 @@ fn an_address_given_twice_is_announced_for_who_had_it_first() {
     // The one that goes has no say either: it would allow one node only.
     expect(&world, "addressGivenTwice,notOwner", "addressGivenTwice,");
     let late = &world.plans("iris1")[&world.services[0].key];
-    let keeper = world.services[1].key.clone();
+    let keeper = (*world.services[1].key).clone();
     let given_twice = Withheld::GivenTwice { keeper };
     assert_eq!(late.withheld(), Some(&given_twice));
     assert_eq!(late.bgp, Err(given_twice));

@@ -114,7 +114,7 @@ impl World {
         let wire = self.wire(this_node);
         self.with_input(this_node, |input| {
             let elections = elect(input, &self.services);
-            let plan = |it: &LoadBalancer| (it.key.clone(), plan_service(input, &elections, &wire, it));
+            let plan = |it: &LoadBalancer| ((*it.key).clone(), plan_service(input, &elections, &wire, it));
             self.services.iter().map(plan).collect()
         })
     }
@@ -136,7 +136,7 @@ impl World {
     fn reasons(&self, this_node: &str) -> String {
         let plans = self.plans(this_node);
         let reason =
-            |it: &LoadBalancer| plans[&it.key].withheld().map_or("", |it| it.reason(Protocol::Layer2));
+            |it: &LoadBalancer| plans[&*it.key].withheld().map_or("", |it| it.reason(Protocol::Layer2));
         self.services.iter().map(reason).collect::<Vec<_>>().join(",")
     }
 

@@ -109,7 +109,7 @@ pub fn load_balancers(
         LoadBalancer::new(service, of_service.remove(&key).unwrap_or_default())
     });
     read.filter(|service| service.is_handled_by(class))
-        .map(|service| (service.key.clone(), service))
+        .map(|service| ((*service.key).clone(), service))
         .collect()
 }
 

@@ -3,7 +3,6 @@
 //! Nearly all have addresses that no other has. Only where ranges share an address it matters which pool is
 //! older, so only those are put in order.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -27,8 +26,7 @@ struct Ranges(Vec<Span>);
 
 #[derive(Debug)]
 struct Span {
-    first: Key,
-    last: Key,
+    range: IpRange,
     of: Arc<Parsed>,
 }
 
@@ -39,16 +37,14 @@ impl Ranges {
         if !gone.is_empty() {
             self.0.retain(|span| !gone.contains(&Arc::as_ptr(&span.of)));
         }
-        self.0.extend(changes.new.iter().flat_map(|of| {
-            let span = |(_, range): (usize, IpRange)| Span {
-                first: key(range.first()),
-                last: key(range.last()),
-                of: Arc::clone(of),
-            };
-            of.ranges().map(span)
-        }));
+        self.0.extend(
+            changes
+                .new
+                .iter()
+                .flat_map(|of| of.ranges().map(|(_, range)| Span { range, of: Arc::clone(of) })),
+        );
         // Mostly sorted already, which this kind of sorting makes use of.
-        self.0.sort_by_key(|span| (span.first, span.last));
+        self.0.sort_by_key(|span| span.range);
     }
 
     /// Names of the pools with a range that shares an address with another range.
@@ -57,9 +53,9 @@ impl Ranges {
         let mut reach: Option<&Span> = None;
         for span in &self.0 {
             match reach {
-                Some(before) if span.first <= before.last => {
+                Some(before) if span.range.first() <= before.range.last() => {
                     contested.extend([before.of.pool.name.as_str(), span.of.pool.name.as_str()]);
-                    if before.last.cmp(&span.last) == Ordering::Less {
+                    if before.range.last() < span.range.last() {
                         reach = Some(span);
                     }
                 }
@@ -115,10 +111,8 @@ impl Pools {
         for new in changes.new.iter().filter(|it| !it.findings.is_empty()) {
             self.flawed.insert(new.pool.name.clone());
         }
-        let names = changes.gone.iter().chain(&changes.new).map(|it| it.pool.name.clone());
-        if self.touched.is_empty() {
-            self.touched = names.collect();
-        } else {
+        if !self.tables.is_empty() {
+            let names = changes.gone.iter().chain(&changes.new).map(|it| it.pool.name.clone());
             self.touched.extend(names);
         }
         self.ranges.update(changes);
@@ -126,6 +120,15 @@ impl Pools {
 
     /// Those that are in force when these are left out.
     fn without(&mut self, left_out: BTreeSet<String>, readings: &Kept<IPAddressPool, Parsed>) -> Arc<Table> {
+        if self.tables.is_empty() {
+            let in_force = |reading: &Parsed| !left_out.contains(&reading.pool.name);
+            let pools = readings.iter().map(|(_, _, reading)| reading).filter(|it| in_force(it));
+            let ranges = self.ranges.0.iter().filter(|span| in_force(&span.of));
+            let (pools, ranges) = (pools.map(|it| &it.pool), ranges.map(|span| (span.range, &span.of.pool)));
+            let table = self.tables.fill(pools, ranges);
+            self.left_out = left_out;
+            return table;
+        }
         let mut touched = std::mem::take(&mut self.touched);
         touched.extend(self.left_out.symmetric_difference(&left_out).cloned());
         self.left_out = left_out;
