@@ -1,8 +1,6 @@
 //! Metrics by HTTPS, for those whom the API server lets read them; and the log level of a running
 //! process, for those whom it lets change that.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::time::Duration;
