@@ -118,13 +118,13 @@ pub(crate) fn answer(observed: Observed, service: LoadBalancer) -> String {
     services.insert(Arc::clone(&key), Arc::new(service));
     let mut held = Held::default();
     held.set_conflicts(conflicts);
-    let mut allocation = allocate(&config, &services, &held);
-    let Some(outcome) = allocation.outcomes.remove(&key) else { return String::new() };
-    let given = outcome.assignment.map(|it| {
+    let allocation = allocate(&config, &services, &held);
+    let Some(outcome) = allocation.outcomes.get(&key) else { return String::new() };
+    let given = outcome.assignment.as_ref().map(|it| {
         let addresses: Vec<String> = it.addresses.iter().map(ToString::to_string).collect();
         format!("{key} would have {} from pool {}\n", addresses.join(" and "), it.pools.join(" and "))
     });
-    let refused = outcome.refusal.map(|it| format!("{}: {it}\n", it.reason()));
+    let refused = outcome.refusal.as_ref().map(|it| format!("{}: {it}\n", it.reason()));
     match (given, refused) {
         (Some(given), refused) => given + &refused.unwrap_or_default(),
         (None, refused) => format!("{key} would have no address\n") + &refused.unwrap_or_default(),

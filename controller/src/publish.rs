@@ -50,7 +50,7 @@ impl Controller {
         let in_doubt: BTreeMap<Arc<ServiceKey>, StatusWrite> =
             in_doubt.map(|(key, write)| (Arc::clone(key), write.clone())).collect();
         let mut writes: Vec<(&Arc<ServiceKey>, &StatusWrite)> = in_doubt.iter().collect();
-        for (key, outcome) in &allocation.outcomes {
+        for (key, outcome) in allocation.outcomes.iter() {
             match &outcome.write {
                 Some(write) => writes.push((key, write)),
                 // What is written already is told at once, the rest with its write.
@@ -81,7 +81,7 @@ impl Controller {
         let assumed = &mut lead.assumed;
         for (key, service, write) in &batch {
             assumed.sending(key, write, service.seen().version);
-            if let Some(outcome) = allocation.outcomes.get(*key).filter(|it| it.write.is_some()) {
+            if let Some(outcome) = allocation.outcomes.get(key).filter(|it| it.write.is_some()) {
                 lead.untold.sending(key, write, &outcome.events);
             }
         }

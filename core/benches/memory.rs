@@ -53,7 +53,7 @@ fn main() {
     let mut held = Held::default();
     let allocation = allocate(&config, &services, &held);
     held.accept(&allocation);
-    for (key, outcome) in &allocation.outcomes {
+    for (key, outcome) in allocation.outcomes.iter() {
         if let Some(write) = &outcome.write {
             held.record(std::sync::Arc::clone(key), write.clone());
         }

@@ -22,6 +22,7 @@ mod draft;
 mod event;
 mod held;
 pub mod holder;
+mod outcomes;
 mod refusal;
 mod settle;
 mod sharing;
@@ -37,6 +38,7 @@ pub use self::event::Event;
 use self::held::{Claim, Known};
 pub use self::held::{Held, Rival};
 use self::holder::{Rank, age};
+pub use self::outcomes::{Outcome, Outcomes};
 pub use self::refusal::Refusal;
 use self::settle::Pass;
 use crate::config::{Config, RECORD_SEPARATOR};
@@ -97,24 +99,11 @@ impl StatusWrite {
     }
 }
 
-/// What a pass decided for one Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// What it holds from now on.
-    pub assignment: Option<Assignment>,
-    /// Why it does not have (all of) what it asks for.
-    pub refusal: Option<Refusal>,
-    /// What must be written for that, if anything.
-    pub write: Option<StatusWrite>,
-    /// What to tell its owner. The same on every pass while nothing changes.
-    pub events: Vec<Event>,
-}
-
 /// Result of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Allocation {
     /// For each Service.
-    pub outcomes: BTreeMap<Arc<ServiceKey>, Outcome>,
+    pub outcomes: Outcomes,
     /// For each pool in force.
     pub counters: BTreeMap<String, PoolCounters>,
     /// Claims that are others than before.
@@ -173,5 +162,5 @@ pub fn allocate(config: &Config, services: &LoadBalancers, held: &Held) -> Alloc
         }
         outcomes.push((Arc::clone(key), outcome));
     }
-    Allocation { outcomes: outcomes.into_iter().collect(), counters, changed_claims }
+    Allocation { outcomes: Outcomes::in_order(outcomes), counters, changed_claims }
 }

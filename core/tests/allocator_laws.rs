@@ -267,7 +267,7 @@ proptest! {
                 prop_assert!(own.is_empty() || known, "{key} holds {own:?} out of nowhere");
                 prop_assert!(own.is_empty() || service.is_load_balancer);
                 prop_assert!(
-                    !own.is_empty() || !service.is_load_balancer || allocation.outcomes[key].refusal.is_some(),
+                    !own.is_empty() || !service.is_load_balancer || allocation.outcomes.get(key).unwrap().refusal.is_some(),
                     "{key} has nothing and is not told why"
                 );
                 let recorded = cluster.held.recorded().filter(|(of, _)| **of == **key);
@@ -316,9 +316,9 @@ proptest! {
             let refused = cluster.write(&allocation);
             if !lagging {
                 let again = allocate(&config, &services, &cluster.held);
-                for (key, outcome) in &again.outcomes {
+                for (key, outcome) in again.outcomes.iter() {
                     prop_assert_eq!(&outcome.write, &None, "{}", key);
-                    prop_assert_eq!(&outcome.assignment, &allocation.outcomes[key].assignment, "{}", key);
+                    prop_assert_eq!(&outcome.assignment, &allocation.outcomes.get(key).unwrap().assignment, "{}", key);
                 }
                 // And the API server holds no address twice, whatever came late.
                 let stored = by_key(cluster.stored.values().map(|it| it.service.clone().lb()));

@@ -4,9 +4,11 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+use serde_json::Value;
 use support::arp::ask;
 use support::{NAMESPACE, NODES, Product, condition, measured, text, until};
 
@@ -61,6 +63,8 @@ fn services_ask_for_addresses_and_are_told_why_not() {
             product.lab.curl("client", url).map_err(|error| error.to_string())
         });
     }
+    // No Service has this port.
+    assert!(product.lab.curl("client", "http://192.168.10.210:80/").is_err());
     wait_told(&product, "hello-a", "IPAllocated", r#"Assigned IP ["192.168.10.210"]"#);
     for (name, reason, refusal) in [
         ("hello-d", "NotInPool", r#"["192.168.10.230"] is not allowed in config"#),
@@ -123,6 +127,82 @@ fn an_exhausted_pool_serves_who_waits_when_an_address_is_free() {
     product.lab.delete(&small).unwrap();
 }
 
+/// As in the documentation: who asks for nothing in particular, when all pools are full.
+#[test]
+fn a_full_cluster_says_so() {
+    let product = Product::ready();
+    let rest = (201..=220).map(|last| {
+        let asks = format!("metallb.io/loadBalancerIPs: 192.168.10.{last}");
+        service(&format!("full-{last}"), 80, &asks, "")
+    });
+    let rest: Vec<String> = rest.collect();
+    product.lab.apply(&rest.join("---\n")).unwrap();
+    wait_told(&product, "full-220", "IPAllocated", r#"Assigned IP ["192.168.10.220"]"#);
+    product.lab.apply(&service("hello-c", 80, "", "")).unwrap();
+    let full = r#"Failed to allocate IP for "demo/hello-c": no available IPs"#;
+    wait_told(&product, "hello-c", "AllocationFailed", full);
+    // What people see of it.
+    let (status, table) = product.plugin(&["pools"]);
+    let of_pool = table.lines().find(|line| line.starts_with("default ")).unwrap_or_default();
+    let columns: Vec<&str> = of_pool.split_whitespace().collect();
+    assert_eq!((status, &columns[1..3]), (0, &["21", "0"][..]), "{table}");
+    product.lab.delete(&service("hello-c", 80, "", "")).unwrap();
+    product.lab.delete(&rest.join("---\n")).unwrap();
+}
+
+/// The name of the pod that leads.
+fn leader(product: &Product) -> String {
+    let lease = product.get(&["-n", NAMESPACE, "lease", "metallb.io.controller"]);
+    lease.map(|lease| text(&lease["spec"]["holderIdentity"])).unwrap_or_default()
+}
+
+/// Of two controllers the one that leads is asked to end, and killed: the other one gives the next address.
+#[test]
+fn of_two_controllers_one_takes_over() {
+    let product = Product::ready();
+    let replicas = |count: &str| {
+        let patch = format!("{{\"spec\": {{\"controllerReplicas\": {count}}}}}");
+        product.kubectl(&["-n", NAMESPACE, "patch", "metallb", "metallb", "--type=merge", "-p", &patch]);
+    };
+    let both_ready = || {
+        until("two controllers are ready", Duration::from_secs(60), || {
+            let status = product.get(&["-n", NAMESPACE, "deployment", "controller"])?["status"].clone();
+            if status["readyReplicas"] == 2 { Ok(()) } else { Err(status.to_string()) }
+        });
+    };
+    replicas("2");
+    for (name, how, options) in
+        [("asked", "asked to end", &[][..]), ("killed", "killed", &["--force", "--grace-period=0"])]
+    {
+        both_ready();
+        let old = leader(&product);
+        let begin = Instant::now();
+        product.kubectl(&[&["-n", NAMESPACE, "delete", "pod", &old, "--wait=false"][..], options].concat());
+        product.lab.apply(&service(name, 80, "", "")).unwrap();
+        let ingress = until("an address", Duration::from_secs(60), || {
+            let object = product.get(&["-n", "demo", "service", name])?;
+            let ingress = object["status"]["loadBalancer"]["ingress"].clone();
+            if ingress.is_array() { Ok(ingress) } else { Err(object["status"].to_string()) }
+        });
+        measured(&format!("leader {how} → next address, s"), begin.elapsed().as_secs_f64());
+        assert_eq!(ingress.as_array().map(Vec::len), Some(1));
+        assert_ne!(leader(&product), old);
+    }
+    let table = product.kubectl(&["-n", "demo", "get", "services", "--no-headers"]);
+    let column = |line: &str| line.split_whitespace().nth(3).map(ToOwned::to_owned);
+    let held: Vec<String> = table.lines().filter_map(column).filter(|ip| ip.starts_with("192.")).collect();
+    let distinct: BTreeSet<&String> = held.iter().collect();
+    assert_eq!((held.len(), distinct.len()), (3, 3), "{table}");
+    replicas("null");
+    for name in ["asked", "killed"] {
+        product.lab.delete(&service(name, 80, "", "")).unwrap();
+    }
+    until("one controller is left", Duration::from_secs(60), || {
+        let pods = product.items(&["-n", NAMESPACE, "pods", "-l", "component=controller"]);
+        if pods.len() == 1 { Ok(()) } else { Err(format!("{} pods", pods.len())) }
+    });
+}
+
 /// Two thousand Services wait when the controller starts: all are served, with one write each.
 #[test]
 fn many_services_are_served_with_one_write_each() {
@@ -146,21 +226,25 @@ fn many_services_are_served_with_one_write_each() {
     let before = status_writes(&product);
 
     product.lab.apply(&pool).unwrap();
-    let begin = Instant::now();
+    let begin = Timestamp::now();
+    let busy = processor_time();
     scale("deployment/controller", 1);
-    // Services are served in the order of their names. To list all of them all the time would keep the API
-    // server from its work: so the first and the last are looked at, and all in the end.
-    let first = until("the first address", Duration::from_secs(60), || has_address(&product, "s0"));
-    until("the last address", Duration::from_secs(120), || has_address(&product, "s999"));
+    // Services are served in the order of their names. To look at them all the time would keep the API server from
+    // its work: one watch waits for the last.
+    let last = "jsonpath={.status.loadBalancer.ingress[0].ip}";
+    product.kubectl(&["-n", "many", "wait", "service/s999", "--for", last, "--timeout=120s"]);
+    let busiest = busiest_since(&busy);
     until("all addresses", Duration::from_secs(120), || match assigned(&product) {
         MANY => Ok(()),
         count => Err(format!("{count} of {MANY}")),
     });
-    measured(
-        "2,000 waiting Services, from the start of the controller's pod, s",
-        begin.elapsed().as_secs_f64(),
-    );
-    measured("  from the first address seen, s", first.elapsed().as_secs_f64());
+    let written = times_of_writes(&product);
+    assert_eq!(written.len(), MANY);
+    let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64();
+    let (first, last) = (written[0], written[MANY - 1]);
+    measured("2,000 waiting Services, from the start of the controller's pod, s", seconds(begin, last));
+    measured("  from the first address, s", seconds(first, last));
+    measured("  processor time, s", busiest);
     let memory = memory(&product);
     measured("  memory of the controller with these, KiB", memory);
     assert!(memory < 40 * 1024, "{memory} KiB");
@@ -182,6 +266,42 @@ fn many_services_are_served_with_one_write_each() {
         0 => Ok(()),
         count => Err(format!("{count} left")),
     });
+}
+
+/// When the statuses were written, by the controller's log, in order.
+fn times_of_writes(product: &Product) -> Vec<Timestamp> {
+    let log = product.kubectl(&["-n", NAMESPACE, "logs", "deployment/controller", "--tail=-1"]);
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let written = lines.filter(|line| line["event"] == "serviceUpdated");
+    let mut times: Vec<Timestamp> = written.map(|line| text(&line["ts"]).parse().unwrap()).collect();
+    times.sort();
+    times
+}
+
+/// Processor time that the processes of this machine have used, in ticks of 10 ms, by their names.
+fn processor_time() -> BTreeMap<String, u64> {
+    let of = |entry: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace().skip(11).map_while(|it| it.parse::<u64>().ok());
+        Some((name.to_owned(), fields.next()? + fields.next()?))
+    };
+    let mut by_name = BTreeMap::new();
+    for (name, ticks) in std::fs::read_dir("/proc").unwrap().flatten().filter_map(of) {
+        *by_name.entry(name).or_default() += ticks;
+    }
+    by_name
+}
+
+/// Who used most of it since.
+fn busiest_since(before: &BTreeMap<String, u64>) -> String {
+    let now = processor_time().into_iter();
+    let mut used: Vec<(u64, String)> = now
+        .map(|(name, ticks)| (ticks.saturating_sub(before.get(&name).copied().unwrap_or(0)), name))
+        .collect();
+    used.sort_by(|a, b| b.cmp(a));
+    let shown = used.iter().take(8).map(|(ticks, name)| format!("{name} {:.1}", *ticks as f64 / 100.0));
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 /// What the controller has in memory, in KiB.
@@ -212,15 +332,6 @@ fn create_many(product: &Product) {
             });
         }
     });
-}
-
-/// Whether one of them has an address; if so, the time.
-fn has_address(product: &Product, name: &str) -> Result<Instant, String> {
-    let path = "jsonpath={.status.loadBalancer.ingress[0].ip}";
-    match product.kubectl(&["-n", "many", "get", "service", name, "-o", path]) {
-        ip if ip.starts_with("10.200.") => Ok(Instant::now()),
-        other => Err(other),
-    }
 }
 
 /// How many of them have an address.

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::btree_map::Iter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::net::IpAddr;
@@ -83,7 +82,7 @@ impl Held {
 
     /// Remembers what the assignments of a pass rested on, so that the next one can tell who changed.
     pub fn accept(&mut self, allocation: &Allocation) {
-        let mut outcomes = Beside::new(&allocation.outcomes);
+        let mut outcomes = Beside::new(allocation.outcomes.iter());
         self.claims.retain(|key, _| outcomes.at(key).is_some());
         for (key, claim) in &allocation.changed_claims {
             match claim {
@@ -113,7 +112,7 @@ impl Held {
 
     /// What is known of each of the Services, in their order.
     pub(super) fn of_each<'h>(&'h self, services: &'h LoadBalancers) -> impl Iterator<Item = Known<'h>> {
-        let (mut claims, mut written) = (Beside::new(&self.claims), Beside::new(&self.written));
+        let (mut claims, mut written) = (Beside::new(self.claims.iter()), Beside::new(self.written.iter()));
         services.iter().map(move |(key, service)| Known {
             claim: claims.at(key),
             // A Service that was deleted and created again starts afresh.
@@ -141,13 +140,13 @@ impl Known<'_> {
     }
 }
 
-/// A map that is asked for many keys, in their order: to go through it beside them takes much less time than to
-/// look up each.
-struct Beside<'m, V>(Peekable<Iter<'m, Arc<ServiceKey>, V>>);
+/// A sorted list that is asked for many keys, in their order: to go through it beside them takes much less time than
+/// to look up each.
+struct Beside<I: Iterator>(Peekable<I>);
 
-impl<'m, V> Beside<'m, V> {
-    fn new(map: &'m BTreeMap<Arc<ServiceKey>, V>) -> Self {
-        Self(map.iter().peekable())
+impl<'m, V: 'm, I: Iterator<Item = (&'m Arc<ServiceKey>, &'m V)>> Beside<I> {
+    fn new(sorted: I) -> Self {
+        Self(sorted.peekable())
     }
 
     /// The value of a key that does not come before the last one asked for.

@@ -50,7 +50,7 @@ impl World {
         let allocation = allocate(config, &self.lbs(), &self.held);
         self.held.accept(&allocation);
         for service in &mut self.services {
-            if let Some(write) = &allocation.outcomes[&service.clone().lb().key].write {
+            if let Some(write) = &allocation.outcomes.get(&service.clone().lb().key).unwrap().write {
                 *service = service.clone().written(write, self.term);
             }
         }
@@ -96,5 +96,5 @@ fn asking(name: &str, address: &str) -> ServiceBuilder {
 
 fn why(allocation: &Allocation, name: &str) -> String {
     let key = ServiceKey { namespace: "ns".to_owned(), name: name.to_owned() };
-    allocation.outcomes[&key].refusal.as_ref().map(ToString::to_string).unwrap_or_default()
+    allocation.outcomes.get(&key).unwrap().refusal.as_ref().map(ToString::to_string).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use super::*;
 
 fn outcome_of(config: &Config, service: ServiceBuilder) -> Outcome {
     let mut world = World::with([service]);
-    world.pass(config).outcomes.into_values().next().unwrap()
+    world.pass(config).outcomes.values().next().unwrap().clone()
 }
 
 /// What one Service gets, and whether it is warned about.
@@ -135,7 +135,7 @@ fn events_have_the_known_texts() {
     // What is at rest is silent.
     let mut world = World::with([svc().annotations(&[("metallb.universe.tf/address-pool", "pool2")])]);
     world.pass(&plain);
-    let outcome = world.pass(&plain).outcomes.into_values().next().unwrap();
+    let outcome = world.pass(&plain).outcomes.values().next().unwrap().clone();
     assert_eq!((outcome.events, outcome.write, outcome.refusal), (vec![], None, None));
 }
 

@@ -69,7 +69,7 @@ fn what_is_reserved_comes_first_and_for_nobody_else() {
     let refused = world.pass(&config);
     let of = |name: &str| {
         let key = ServiceKey { namespace: "other".to_owned(), name: name.to_owned() };
-        let refusal = refused.outcomes[&key].refusal.as_ref().unwrap();
+        let refusal = refused.outcomes.get(&key).unwrap().refusal.as_ref().unwrap();
         (refusal.reason(), refusal.to_string())
     };
     let reserved = |text: &str| ("Reserved", text.to_owned());
@@ -143,7 +143,7 @@ fn a_quota_refuses_one_more_address() {
     let refused = world.pass(&config);
     assert_eq!(why(&refused, "c"), text);
     let key = ServiceKey { namespace: "ns".to_owned(), name: "c".to_owned() };
-    assert_eq!(refused.outcomes[&key].refusal.as_ref().unwrap().reason(), "QuotaExceeded");
+    assert_eq!(refused.outcomes.get(&key).unwrap().refusal.as_ref().unwrap().reason(), "QuotaExceeded");
     // An address that the namespace has already costs nothing.
     world.services.push(shared("d", 82).annotations(&[("metallb.io/loadBalancerIPs", "1.2.3.1")]));
     assert_eq!(world.settle(&config)[4], "1.2.3.1");

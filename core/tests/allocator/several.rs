@@ -52,7 +52,7 @@ fn whoever_stops_sharing_goes() {
         let allocation = world.pass(&config);
         let key = ServiceKey { namespace: "ns".to_owned(), name: names[changed].to_owned() };
         assert_eq!(
-            events(&allocation.outcomes[&key]),
+            events(allocation.outcomes.get(&key).unwrap()),
             [
                 format!(
                     "Normal ClearAssignment: current IP for \"{key}\" not allowed by config, will attempt for new \
@@ -157,17 +157,17 @@ fn what_was_written_counts_before_it_is_seen() {
     let services = |names: &[&str]| by_key(names.iter().map(|name| named(name).lb()));
     let mut held = Held::default();
     let first = allocate(&config, &services(&["b"]), &held);
-    let (key, outcome) = first.outcomes.into_iter().next().unwrap();
+    let (key, outcome) = first.outcomes.iter().next().map(|(key, it)| (Arc::clone(key), it.clone())).unwrap();
     assert_eq!(outcome.assignment.as_ref().unwrap().addresses[0].to_string(), "1.2.3.4");
     held.record(Arc::clone(&key), outcome.write.unwrap());
     // The store still shows b without an address, and a new Service that comes first by name.
     let second = allocate(&config, &services(&["a", "b"]), &held);
     let address = |allocation: &Allocation, name: &str| {
         let key = ServiceKey { namespace: "ns".to_owned(), name: name.to_owned() };
-        allocation.outcomes[&key].assignment.as_ref().unwrap().addresses[0].to_string()
+        allocation.outcomes.get(&key).unwrap().assignment.as_ref().unwrap().addresses[0].to_string()
     };
     assert_eq!((address(&second, "a"), address(&second, "b")), ("1.2.3.5".to_owned(), "1.2.3.4".to_owned()));
-    assert_eq!(second.outcomes[&key].write, None, "not written twice");
+    assert_eq!(second.outcomes.get(&key).unwrap().write, None, "not written twice");
     // The write failed: nothing is held, a is first.
     held.forget(&key);
     let third = allocate(&config, &services(&["a", "b"]), &held);

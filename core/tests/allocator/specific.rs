@@ -27,7 +27,7 @@ fn ask(world: &mut World, service: ServiceBuilder, addresses: &str) -> String {
     let asking = service.annotations(&[("metallb.io/loadBalancerIPs", addresses)]);
     let asking = before.iter().fold(asking, |it, before| it.with_state_of(before));
     world.services.push(asking);
-    let refusal = world.pass(&config).outcomes[&key].refusal.as_ref().map(ToString::to_string);
+    let refusal = world.pass(&config).outcomes.get(&key).unwrap().refusal.as_ref().map(ToString::to_string);
     if refusal.is_some() {
         world.services.pop();
         world.services.extend(before);

@@ -6,7 +6,7 @@ use ferrolb_core::service::AddressAssigned;
 use super::*;
 
 fn only(world: &mut World, config: &Config) -> Outcome {
-    world.pass(config).outcomes.into_values().next().unwrap()
+    world.pass(config).outcomes.values().next().unwrap().clone()
 }
 
 fn condition(service: &ServiceBuilder) -> String {
@@ -80,9 +80,9 @@ fn a_refusal_is_told_the_same_on_every_pass() {
     ]);
     let first = world.pass(&config);
     let second = world.pass(&config);
-    for (key, outcome) in &second.outcomes {
+    for (key, outcome) in second.outcomes.iter() {
         assert_eq!(outcome.write, None, "{key}");
-        assert_eq!(outcome.refusal, first.outcomes[key].refusal, "{key}");
+        assert_eq!(outcome.refusal, first.outcomes.get(key).unwrap().refusal, "{key}");
     }
 }
 
@@ -109,7 +109,7 @@ fn a_late_write_of_an_earlier_leader_is_mended() {
     let told = |world: &mut World| {
         let allocation = world.pass(&config);
         let key = ServiceKey { namespace: "ns".to_owned(), name: "late".to_owned() };
-        events(&allocation.outcomes[&key])
+        events(allocation.outcomes.get(&key).unwrap())
     };
     let expected = [
         "Warning AddressGivenTwice: two controllers gave the same address, this Service has to give it up: can't \
@@ -151,7 +151,7 @@ fn an_overwritten_status_is_restored() {
             let expected = format!(
                 "Warning StatusOverwritten: status was overwritten with {shown} by another writer, restoring [\"1.2.3.1\"]"
             );
-            assert_eq!(events(&allocation.outcomes[&key]), [expected]);
+            assert_eq!(events(allocation.outcomes.get(&key).unwrap()), [expected]);
             assert_eq!(world.settle(&config), ["1.2.3.0", "1.2.3.1"]);
         }
     }
@@ -167,7 +167,7 @@ fn a_contested_status_is_left_alone_and_its_address_kept_back() {
     let rival = |insists| Rival { name: "cloud".to_owned(), insists };
     world.held.set_rivals([(key.clone(), rival(false))].into());
     assert_eq!(
-        events(&allocate(&config, &world.lbs(), &world.held).outcomes[&key]),
+        events(allocate(&config, &world.lbs(), &world.held).outcomes.get(&key).unwrap()),
         [
             r#"Warning StatusOverwritten: status was overwritten with ["1.2.3.2"] by "cloud", restoring ["1.2.3.0"]"#
         ]
@@ -175,7 +175,7 @@ fn a_contested_status_is_left_alone_and_its_address_kept_back() {
     world.held.set_rivals([(key.clone(), rival(true))].into());
     world.services.push(named("c"));
     let allocation = world.pass(&config);
-    let outcome = &allocation.outcomes[&key];
+    let outcome = allocation.outcomes.get(&key).unwrap();
     assert_eq!(outcome.write, None);
     assert_eq!(
         events(outcome),
@@ -200,7 +200,10 @@ fn annotations_of_copies_mean_nothing() {
     world.services.push(copy);
     let allocation = world.pass(&config);
     let key = ServiceKey { namespace: "ns".to_owned(), name: "b".to_owned() };
-    assert_eq!(events(&allocation.outcomes[&key]), [r#"Normal IPAllocated: Assigned IP ["1.2.3.0"]"#]);
+    assert_eq!(
+        events(allocation.outcomes.get(&key).unwrap()),
+        [r#"Normal IPAllocated: Assigned IP ["1.2.3.0"]"#]
+    );
 }
 
 /// What a speaker tells of: a host that is no speaker has the address.
