@@ -46,6 +46,8 @@ pub struct Cluster {
     pub layer2: BTreeMap<ServiceKey, BTreeSet<String>>,
     /// Nodes that say they announce a Service by BGP, with the peers.
     pub bgp: BTreeMap<ServiceKey, BTreeMap<String, Vec<String>>>,
+    /// Addresses that hosts use which are no speakers, as speakers tell.
+    pub conflicts: BTreeSet<IpAddr>,
     /// Load balancer class that the product handles.
     pub class: Option<String>,
     /// Whether speakers ignore the exclude label.
@@ -133,12 +135,14 @@ impl<'a> Explainer<'a> {
         let member =
             |(node, ready): (&String, &bool)| (node.clone(), Member { alive: *ready, interfaces: None });
         let members: BTreeMap<String, Member> = cluster.speakers.iter().map(member).collect();
+        let mut held = Held::default();
+        held.set_conflicts(cluster.conflicts.clone());
         let mut explainer = Self {
             cluster,
             members,
             elections: BTreeMap::new(),
             doubled: doubled(cluster.services.values().map(Arc::as_ref)),
-            allocation: allocate(&cluster.compiled.config, &cluster.services, &Held::default()),
+            allocation: allocate(&cluster.compiled.config, &cluster.services, &held),
         };
         explainer.elections = cluster
             .speakers

@@ -129,6 +129,9 @@ fn each_refusal_names_what_to_change() {
         asks("10.0.0.1").annotations(&[("metallb.io/address-pool", "other")]),
     )
     .says("Service demo/web, metadata.annotations[metallb.io/address-pool]", "remove it");
+    case(all(), asks("10.0.0.2"))
+        .with(|cluster| cluster.conflicts = BTreeSet::from(["10.0.0.2".parse().unwrap()]))
+        .says(&requested, "remove the address from the host");
     let from = |name: &str| web().annotations(&[("metallb.io/address-pool", name)]);
     case(all(), from("none")).says("Service demo/web, metadata.annotations[metallb.io/address-pool]", "lan");
     case(pools([pool("bad", &["10.0.0.9-10.0.0.1"])]), from("bad"))

@@ -13,6 +13,7 @@
 //! it. What runs on the hosts is in `cluster` (pure), what is done with it in [`lab`], [`host`] and
 //! `faults`.
 
+mod cable;
 mod cgroups;
 pub mod cli;
 mod cluster;
@@ -39,6 +40,7 @@ pub mod topology;
 mod up;
 pub mod wire;
 
+pub use cable::Cable;
 pub use error::{LabError, Result};
 pub use host::Host;
 pub use lab::Lab;

@@ -1,69 +1,18 @@
 //! Metrics by HTTPS, for those whom the API server lets read them; and the log level of a running
 //! process, for those whom it lets change that.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::time::Duration;
 
+use support::metrics::{READER, request, token};
 use support::{ADDRESS, NAMESPACE, Product, WORKERS, until};
-
-const READER: &str = "apiVersion: v1
-kind: ServiceAccount
-metadata: {name: metrics-reader, namespace: demo}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: nobody, namespace: demo}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: lab-metrics-reader}
-rules:
-- {nonResourceURLs: [/metrics], verbs: [get]}
-- {nonResourceURLs: [/log-level], verbs: [put]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: lab-metrics-reader}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: lab-metrics-reader}
-subjects: [{kind: ServiceAccount, name: metrics-reader, namespace: demo}]
-";
-
-/// What curl printed for a request of the client: the body and, on the last line, the status.
-fn request(
-    product: &Product,
-    host: &str,
-    path: &str,
-    token: Option<&str>,
-    more: &[&str],
-) -> (String, String) {
-    let url = format!("https://{host}:9120{path}");
-    let bearer = token.map(|token| format!("Authorization: Bearer {token}"));
-    let mut command =
-        vec!["curl", "--silent", "--insecure", "--max-time", "5", "--write-out", "\n%{http_code}"];
-    if let Some(bearer) = &bearer {
-        command.extend(["--header", bearer]);
-    }
-    command.extend(more);
-    command.push(&url);
-    // 000 is curl's word for no answer in time, which a busy machine may give.
-    until("an answer of the metrics port", Duration::from_secs(60), || {
-        let output = product.lab.host("client").unwrap().output(&command).unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let (body, status) = text.rsplit_once('\n').unwrap_or_default();
-        if status == "000" { Err(format!("{command:?}")) } else { Ok((body.to_owned(), status.to_owned())) }
-    })
-}
 
 #[test]
 fn metrics_are_read_and_levels_changed_by_those_who_may() {
     let product = Product::ready();
     product.lab.apply(READER).unwrap();
-    let token =
-        |account: &str| product.kubectl(&["-n", "demo", "create", "token", account]).trim().to_owned();
-    let (reader, nobody) = (token("metrics-reader"), token("nobody"));
+    let (reader, nobody) = (token(&product, "metrics-reader"), token(&product, "nobody"));
     let owner = product.owner().unwrap();
     let node = product.lab.host(&owner).unwrap().ipv4().to_string();
 

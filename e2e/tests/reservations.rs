@@ -122,6 +122,10 @@ fn an_address_in_conflict_is_given_to_nobody_until_it_is_clear() {
             "a host outside the cluster uses \"{CONTESTED}\": remove it there, or ask for another address"
         )
     );
+    let (code, why) = product.plugin(&["why", "demo/next"]);
+    let line =
+        "Service demo/next, metadata.annotations[metallb.io/loadBalancerIPs] (or spec.loadBalancerIP): ";
+    assert!(code == 1 && why.starts_with(line) && why.contains("remove the address from the host"), "{why}");
     router.output(&["ip", "addr", "del", &address, "dev", router.spec.nic()]).unwrap();
     told(false);
     assert_eq!(until("the address", SOON, || addresses(&product, "next")), [CONTESTED]);

@@ -7,6 +7,9 @@
 #![no_main]
 
 mod bfd;
+mod bgp_messages;
+mod bgp_session;
+mod bgp_wire;
 mod ranges;
 mod selectors;
 
@@ -16,8 +19,13 @@ use libfuzzer_sys::fuzz_target;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 3] =
-    [("bfd", bfd::run), ("ranges", ranges::run), ("selectors", selectors::run)];
+const TARGETS: [(&str, Target); 5] = [
+    ("bfd", bfd::run),
+    ("bgp_messages", bgp_messages::run),
+    ("bgp_session", bgp_session::run),
+    ("ranges", ranges::run),
+    ("selectors", selectors::run),
+];
 
 /// The one that the environment names: the command line is libFuzzer's.
 const VARIABLE: &str = "FERROLB_FUZZ_TARGET";

@@ -44,8 +44,8 @@ pub enum Fault {
     /// sends a solicitation with one, and RFC 6980 forbids the one that matters.
     #[error("next header {0} is not ICMPv6")]
     NextHeader(u8),
-    /// ICMPv6: neither a Neighbor Solicitation nor a Neighbor Advertisement.
-    #[error("ICMPv6 type {0} is no neighbor message")]
+    /// ICMPv6: not one of the messages that are read there.
+    #[error("ICMPv6 type {0} is another message")]
     IcmpType(u8),
     /// RFC 4861 §7.1: the message crossed a router.
     #[error("hop limit {0} is not 255")]
@@ -65,6 +65,9 @@ pub enum Fault {
     /// RFC 4291 §2.7: a multicast address never sends. Answering one would answer a whole group.
     #[error("source is a multicast address")]
     MulticastSource,
+    /// RFC 4861 §6.1: a router message from elsewhere than the link.
+    #[error("source is no link-local address")]
+    SourceNotLinkLocal,
     /// RFC 4861 §7.1.1: a solicitation from `::` goes to a solicited-node group.
     #[error("unspecified source, but destination is no solicited-node group")]
     ProbeDestination,

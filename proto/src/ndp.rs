@@ -14,6 +14,7 @@ use crate::ethernet::{EtherType, Frame, Header, MacAddr};
 use crate::reader::Reader;
 
 mod message;
+pub mod router;
 
 pub use message::{
     ALL_NODES, IpHeader, Message, NeighborAdvertisement, NeighborSolicitation, checksum, multicast_mac,

@@ -1,6 +1,7 @@
 //! The command line of the speaker, with MetalLB's names.
 
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -67,6 +68,11 @@ pub struct Args {
     /// Announce from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers too.
     #[arg(long)]
     pub ignore_exclude_lb: bool,
+
+    /// TCP port on which BGP peers of this node may connect, besides being dialled; 179 for routers that dial
+    /// only that one. A port below 1024 needs the capability NET_BIND_SERVICE. Default: none may.
+    #[arg(long, value_name = "PORT")]
+    pub bgp_listen_port: Option<NonZeroU16>,
 
     /// Give the addresses of this node away while it is cordoned (spec.unschedulable). The same on all
     /// speakers.

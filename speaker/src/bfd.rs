@@ -1,8 +1,9 @@
 //! BFD: whether the routers that BGP peers with can still be reached.
 //!
 //! ```text
-//! watch<Option<Peers>> ─ wanted() ─> one Session a path ─┬─> UDP 3784, 4784; echo packets
-//! admin_down() ──────────────────────────────────────────┴─> watch<Reachable> ──> bgp
+//! watch<Option<Peers>> ─┐
+//! watch<Routers> ───────┴ wanted() ─> one Session a path ─┬─> UDP 3784, 4784; echo packets
+//! admin_down() ───────────────────────────────────────────┴─> watch<Reachable> ──> bgp
 //! ```
 //!
 //! All sessions live on one thread of their own: at intervals of 10 ms nothing else may keep them waiting,
@@ -24,7 +25,7 @@ use ferrolb_proto::bfd::session::Down;
 use ferrolb_runtime::event::EventQueue;
 use tokio::sync::{oneshot, watch};
 
-use crate::bgp::Peers;
+use crate::bgp::{Peers, Routers};
 use crate::metrics::BfdMetrics;
 use engine::Engine;
 
@@ -67,13 +68,14 @@ impl Bfd {
     /// Follows what peers are to have, and tells BGP how their paths are.
     pub fn start(
         desired: watch::Receiver<Option<Peers>>,
+        routers: watch::Receiver<Routers>,
         reachable: watch::Sender<Reachable>,
         context: Context,
     ) -> io::Result<Self> {
         let (leave, left) = oneshot::channel();
         let (tell, told) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let engine = Engine::new(desired, reachable, context);
+        let engine = Engine::new(desired, routers, reachable, context);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("bfd".to_owned()).spawn(move || {
             runtime.block_on(engine.run(left, tell));

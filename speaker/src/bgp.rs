@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! watch<Option<Peers>> ─ Bgp ─┬─ watch<Orders> ─> peer task (router-1) ─ Session ─ TCP
-//! watch<Reachable> (BFD) ─────┤
-//! leave(Departure) ───────────┘                   peer task (router-2) ─ …
+//! watch<Reachable> (BFD) ─────┤                        ▲ ▲
+//! leave(Departure) ───────────┼─ watch<Callers> ─> listener, where one is asked for
+//!                             └─ interfaces ─> search ─┴─ watch<Routers> ─> bfd
 //! ```
 //!
 //! Each peer has a task of its own, so that none waits for another. A task lives as long as what its
@@ -11,13 +12,17 @@
 //! session sends what differs.
 
 mod dial;
+mod listen;
 mod path;
 mod peer;
 mod settings;
 mod standing;
 mod telling;
+mod unnumbered;
+mod wire;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,17 +32,20 @@ use ferrolb_proto::bgp::AdjRibOut;
 use ferrolb_proto::bgp::notification::{Code, Notification};
 use ferrolb_proto::bgp::session::Farewell;
 use ferrolb_runtime::event::EventQueue;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::bfd::Reachable;
 use crate::metrics::Metrics;
 use ferrolb_runtime::latest::publish;
+use listen::{Caller, Listeners};
 use path::Path;
 use peer::{Orders, PeerTask};
-use settings::Blueprint;
+use settings::{Blueprint, Target};
 pub use standing::Sessions;
 use telling::Telling;
+pub use unnumbered::Routers;
+use unnumbered::Searches;
 
 /// Everything that peers are to have, by name of the BGPPeer.
 pub type Peers = BTreeMap<String, DesiredPeer>;
@@ -68,6 +76,10 @@ pub struct Context {
     pub reachable: watch::Receiver<Reachable>,
     /// How sessions stand; nothing before the first peers are known.
     pub sessions: watch::Sender<Option<Sessions>>,
+    /// Where routers that were found by interface are told.
+    pub routers: watch::Sender<Routers>,
+    /// The port on which peers may connect, if they may.
+    pub listen: Option<NonZeroU16>,
 }
 
 /// The running sessions.
@@ -81,7 +93,10 @@ impl Bgp {
     /// Follows what peers are to have; nothing is begun before that is known.
     pub fn start(desired: watch::Receiver<Option<Peers>>, context: Context) -> Self {
         let (leave, left) = oneshot::channel();
-        let supervisor = Supervisor { desired, context, running: BTreeMap::new(), ending: Vec::new() };
+        let listeners = Listeners::new(context.listen);
+        let searches = Searches::new(context.routers.clone());
+        let (running, ending) = (BTreeMap::new(), Vec::new());
+        let supervisor = Supervisor { desired, context, listeners, searches, running, ending };
         Self { leave, task: tokio::spawn(supervisor.run(left)) }
     }
 
@@ -98,6 +113,8 @@ impl Bgp {
 struct Supervisor {
     desired: watch::Receiver<Option<Peers>>,
     context: Context,
+    listeners: Listeners,
+    searches: Searches,
     running: BTreeMap<String, Running>,
     ending: Vec<JoinHandle<()>>,
 }
@@ -105,6 +122,7 @@ struct Supervisor {
 struct Running {
     blueprint: Blueprint,
     orders: watch::Sender<Orders>,
+    caller: Caller,
     task: JoinHandle<()>,
 }
 
@@ -125,6 +143,8 @@ impl Supervisor {
         };
         // Who is gone without a word has left no time for more.
         let departure = departure.unwrap_or(Departure::Restarting);
+        // Nobody is answered any more.
+        self.listeners = Listeners::default();
         for running in std::mem::take(&mut self.running).into_values() {
             let farewell = farewell(&departure, running.blueprint.keeps_routes());
             self.ending.push(running.end(farewell));
@@ -175,7 +195,10 @@ impl Supervisor {
             let telling = Telling::new(name, &desired.uid, &blueprint, &self.context);
             let (sender, receiver) = watch::channel(orders);
             let path = Path::new(name, self.context.reachable.clone());
-            let task = PeerTask::new(&blueprint, receiver, path, telling);
+            let (calls, callers) = mpsc::channel(1);
+            let caller = Caller::new(&blueprint.dial, calls);
+            let routers = self.context.routers.subscribe();
+            let task = PeerTask::new(&blueprint, receiver, path, telling, (routers, callers));
             let task = tokio::spawn(async move {
                 // Two sessions of one router with one address would be a collision.
                 if let Some(before) = before {
@@ -183,8 +206,14 @@ impl Supervisor {
                 }
                 task.run().await;
             });
-            self.running.insert(name.clone(), Running { blueprint, orders: sender, task });
+            self.running.insert(name.clone(), Running { blueprint, orders: sender, caller, task });
         }
+        let interfaces = self.running.values().filter_map(|it| match &it.blueprint.dial.target {
+            Target::Interface { interface, .. } => Some(interface.clone()),
+            Target::Address(_) => None,
+        });
+        self.searches.follow(&interfaces.collect());
+        self.listeners.follow(self.running.values().map(|it| (&it.blueprint.dial, &it.caller)));
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::agent::{self, Agent};
 use crate::args::{Args, Mode};
 use crate::bfd::{self, Bfd, Reachable};
-use crate::bgp::{self, Bgp};
+use crate::bgp::{self, Bgp, Routers};
 use crate::departure::Asking;
 use crate::layer2::{Layer2, Standings};
 use crate::links::{self, EXCLUDE_FILE, Excluded, Links};
@@ -52,12 +52,14 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let (report, reported) = watch::channel(None);
     let (reach, reachable) = watch::channel(Reachable::new());
     let (standing, sessions) = watch::channel(None);
+    let (routers, found) = watch::channel(Routers::default());
 
     let layer2 = Layer2::start(links.clone(), ordered, see, Arc::clone(&metrics), sockets)
         .context("cannot start the thread of layer 2")?;
     let events = EventQueue::start(process.client.clone(), reporter::SPEAKER, args.node_name.clone());
     let mut bfd = Bfd::start(
         desired.clone(),
+        found,
         reach,
         bfd::Context {
             namespace: process.namespace.clone(),
@@ -76,6 +78,8 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
             events,
             reachable,
             sessions: standing,
+            routers,
+            listen: args.bgp_listen_port,
         },
     );
     let membership = membership(&args, &process, links.clone(), &metrics).await?;

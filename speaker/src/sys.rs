@@ -54,19 +54,28 @@ struct TcpMd5Sig {
 
 const _: () = assert!(size_of::<TcpMd5Sig>() == 216);
 
-/// Signs all that is sent to a peer, and demands it of what it sends (RFC 2385).
+/// Signs all that is sent to a peer, and demands it of what it sends (RFC 2385). On a socket that listens, for
+/// connections of this peer.
 pub(crate) fn set_tcp_md5(socket: &Socket, peer: IpAddr, password: &str) -> io::Result<()> {
-    let bytes = password.as_bytes();
-    let mut key = [0; TCP_MD5SIG_MAXKEYLEN];
-    let Some(place) = key.get_mut(..bytes.len()).filter(|place| !place.is_empty()) else {
-        let text = format!("it has {} bytes, TCP MD5 takes 1 to {TCP_MD5SIG_MAXKEYLEN}", bytes.len());
+    if password.is_empty() || password.len() > TCP_MD5SIG_MAXKEYLEN {
+        let text = format!("it has {} bytes, TCP MD5 takes 1 to {TCP_MD5SIG_MAXKEYLEN}", password.len());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    };
-    place.copy_from_slice(bytes);
+    }
+    tcp_md5(socket, peer, password.as_bytes())
+}
+
+/// Takes the password of a peer from a socket that listens.
+pub(crate) fn clear_tcp_md5(socket: &Socket, peer: IpAddr) -> io::Result<()> {
+    tcp_md5(socket, peer, &[])
+}
+
+fn tcp_md5(socket: &Socket, peer: IpAddr, bytes: &[u8]) -> io::Result<()> {
+    let mut key = [0; TCP_MD5SIG_MAXKEYLEN];
+    let key_length = u16::try_from(bytes.len()).map_err(io::Error::other)?;
+    key.get_mut(..bytes.len()).ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(bytes);
     let address = SockAddr::from(SocketAddr::new(peer, 0));
     // SAFETY: `SockAddr` holds a whole, initialised `sockaddr_storage`, which is plain data.
     let address = unsafe { address.as_ptr().cast::<libc::sockaddr_storage>().read_unaligned() };
-    let key_length = u16::try_from(bytes.len()).map_err(io::Error::other)?;
     let option = TcpMd5Sig { address, flags: 0, prefix_length: 0, key_length, interface: 0, key };
     let length = size_of::<TcpMd5Sig>() as libc::socklen_t;
     // SAFETY: the descriptor is open as long as `socket` lives; the kernel reads `length` bytes of

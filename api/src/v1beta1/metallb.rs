@@ -89,6 +89,11 @@ pub struct MetalLBSpec {
     /// How speakers learn which of them live. Default: from each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub membership: Option<MembershipConfig>,
+    /// TCP port of the nodes on which BGP peers may connect to speakers, which dial them besides; 179 for routers
+    /// that dial only that one. Default: none may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub bgp_listen_port: Option<i32>,
     /// Metrics of all processes, by HTTPS on port 9120. Default: served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsConfig>,

@@ -293,6 +293,7 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
         spec.updateStrategy.rollingUpdate.maxSurge       | ?           | | |
         spec.updateStrategy.rollingUpdate.maxUnavailable | ?           | | |
         spec.ignoreExcludeLB                    | boolean              | | |
+        spec.bgpListenPort                      | integer int32        | | | 1..65535
         spec.paused                             | boolean              | | |
         status                                  | object               | | |
         status.conditions                       | []Condition          | | | list map type

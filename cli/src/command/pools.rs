@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use ferrolb_api::v1alpha1::AddressReservation;
 use ferrolb_api::v1beta1::{ConfigurationState, IPAddressPool};
-use ferrolb_api::well_known::{DEFAULT_NAMESPACE, annotation};
+use ferrolb_api::well_known::DEFAULT_NAMESPACE;
 use ferrolb_core::allocator::by_key;
 use ferrolb_core::config::compile;
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::LoadBalancer;
-use ferrolb_core::status::read_conflicts;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 
 use crate::cluster::Access;
@@ -105,12 +104,6 @@ fn read(args: &Args) -> anyhow::Result<(Observed, Option<String>, Vec<Service>)>
     let class = args.lb_class.clone().or_else(|| observe::class(&pods));
     let handled = services.iter().map(|service| LoadBalancer::new(service, []));
     let handled = handled.filter(|service| service.is_handled_by(class.as_deref()));
-    let told =
-        states.iter().filter_map(|it| it.metadata.annotations.as_ref()?.get(annotation::ADDRESS_CONFLICTS));
-    let observed = Observed {
-        config,
-        services: by_key(handled),
-        conflicts: told.flat_map(|told| read_conflicts(told)).collect(),
-    };
+    let observed = Observed { config, services: by_key(handled), conflicts: observe::conflicts(&states) };
     Ok((observed, class, services))
 }

@@ -268,3 +268,24 @@ fn addresses_of_a_wrong_pool_stay_announced() {
     let gone = one_peer().bgp([all()]).service(holding(1).kind("ClusterIP").ready_on(&["iris1"]));
     assert_eq!((gone.sends("iris1").as_str(), gone.bgp_reason("iris1")), ("", "notLoadBalancer"));
 }
+
+/// Neither protocol waits for the other, or ends with it.
+#[test]
+fn what_one_protocol_does_not_announce_the_other_one_does() {
+    let world = |l2: bool, bgp: bool| {
+        let world = one_peer().service(served());
+        let world = if l2 { world.ads([ad_on("l2", "iris1")]) } else { world };
+        if bgp { world.bgp([all()]) } else { world }
+    };
+    let announces = |world: &World, node: &str| {
+        let (_, plan) = world.plans(node).pop_first().unwrap();
+        [Protocol::Layer2, Protocol::Bgp].map(|it| plan.announced_by(it).len())
+    };
+    let both = world(true, true);
+    assert_eq!((announces(&both, "iris1"), announces(&both, "iris2")), ([1, 1], [0, 1]));
+    let (by_bgp, by_layer2) = (world(false, true), world(true, false));
+    assert_eq!((announces(&by_bgp, "iris1"), announces(&by_bgp, "iris2")), ([0, 1], [0, 1]));
+    assert_eq!((announces(&by_layer2, "iris1"), announces(&by_layer2, "iris2")), ([1, 0], [0, 0]));
+    assert_eq!(by_bgp.sends("iris1"), both.sends("iris1"));
+    assert_eq!(by_layer2.announced("iris1"), both.announced("iris1"));
+}

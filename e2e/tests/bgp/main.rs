@@ -3,12 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bird;
 mod leaving;
+mod listening;
 mod many;
+mod protocols;
 mod router;
 mod seed;
 #[path = "../support/mod.rs"]
 mod support;
+mod unnumbered;
 mod why;
 
 use std::collections::BTreeSet;

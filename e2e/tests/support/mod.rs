@@ -23,6 +23,7 @@ use serde_json::Value;
 pub mod arp;
 pub mod http;
 pub mod load;
+pub mod metrics;
 
 /// Namespace of the product.
 pub const NAMESPACE: &str = "metallb-system";

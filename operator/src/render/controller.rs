@@ -16,7 +16,7 @@ pub(super) fn deployment(context: &Context<'_>) -> Deployment {
         args: pod::load_balancer_class(context),
         ports: Vec::new(),
         probe_host: None,
-        capability: None,
+        capabilities: &[],
     });
     // With the operator, the key is there before the first pod.
     let makes_key = (context.settings.installer == Installer::Manifest).then(|| {

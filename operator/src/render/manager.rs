@@ -56,7 +56,7 @@ pub fn deployment(settings: &Settings) -> Deployment {
             args: Vec::new(),
             ports: Vec::new(),
             probe_host: None,
-            capability: None,
+            capabilities: &[],
         },
     );
     let pod = PodSpec {

@@ -38,8 +38,8 @@ pub(super) struct Process<'a> {
     pub(super) ports: Vec<ContainerPort>,
     /// Where the kubelet probes; `None` is the pod's address.
     pub(super) probe_host: Option<&'a str>,
-    /// The one capability it keeps.
-    pub(super) capability: Option<&'a str>,
+    /// The capabilities that it keeps.
+    pub(super) capabilities: &'a [&'a str],
 }
 
 /// What the containers of all processes have in common.
@@ -64,7 +64,7 @@ pub(super) fn log_level(level: LogLevel) -> String {
     format!("--log-level={}", level.as_str())
 }
 
-/// The container of a process: read-only root, no escalation, every capability dropped but the one.
+/// The container of a process: read-only root, no escalation, every capability dropped but the ones it keeps.
 pub(super) fn container(common: Common<'_>, process: Process<'_>) -> Container {
     let Common { image, metrics, args: common } = common;
     let mut args = vec![
@@ -94,7 +94,7 @@ pub(super) fn container(common: Common<'_>, process: Process<'_>) -> Container {
         readiness_probe: Some(probe("/readyz", process.probe_host, 2)),
         liveness_probe: Some(probe("/healthz", process.probe_host, 10)),
         resources: Some(small()),
-        security_context: Some(confined(process.capability)),
+        security_context: Some(confined(process.capabilities)),
         ..Default::default()
     }
 }
@@ -108,18 +108,18 @@ pub(super) fn init_container(image: &ImageReference, name: &str, command: &[&str
         command: Some(command.iter().map(|word| (*word).to_owned()).collect()),
         env: Some(vec![field("METALLB_NAMESPACE", "metadata.namespace")]),
         resources: Some(small()),
-        security_context: Some(confined(None)),
+        security_context: Some(confined(&[])),
         ..Default::default()
     }
 }
 
-fn confined(capability: Option<&str>) -> SecurityContext {
+fn confined(kept: &[&str]) -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
         read_only_root_filesystem: Some(true),
         capabilities: Some(Capabilities {
             drop: Some(vec!["ALL".into()]),
-            add: capability.map(|capability| vec![capability.into()]),
+            add: unless_empty(&kept.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()),
         }),
         ..Default::default()
     }

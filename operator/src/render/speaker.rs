@@ -79,6 +79,7 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
         args.push("--ignore-exclude-lb".into());
     }
     args.extend(membership(context));
+    args.extend(spec.bgp_listen_port.map(|port| format!("--bgp-listen-port={port}")));
     let mut container = context.container(pod::Process {
         name: "speaker",
         command: "/speaker",
@@ -101,7 +102,7 @@ pub(super) fn daemon_set(context: &Context<'_>) -> DaemonSet {
             .into_iter()
             .collect(),
         probe_host: Some(LOOPBACK),
-        capability: Some("NET_RAW"),
+        capabilities: capabilities(spec.bgp_listen_port),
     });
     container.volume_mounts =
         Some(vec![mount(KEY_VOLUME, KEY_PATH), mount(object::EXCLUDE_L2, EXCLUDE_PATH)]);
@@ -191,6 +192,17 @@ pub(crate) fn renews_lease(pod: &Pod) -> bool {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     containers.flat_map(|it| it.args.iter().flatten()).any(|arg| arg == BY_LEASES)
 }
+
+/// Raw sockets, and a port of the system's only where one is asked for.
+fn capabilities(listen_port: Option<i32>) -> &'static [&'static str] {
+    match listen_port {
+        Some(..FIRST_FREE_PORT) => &["NET_RAW", "NET_BIND_SERVICE"],
+        Some(_) | None => &["NET_RAW"],
+    }
+}
+
+/// Ports below it are the system's.
+const FIRST_FREE_PORT: i32 = 1024;
 
 /// A node gives its addresses away before the next one does.
 fn one_by_one() -> DaemonSetUpdateStrategy {

@@ -65,6 +65,7 @@ fn every_field() -> MetalLB {
         "imagePullSecrets": [{"name": "pull"}],
         "updateStrategy": {"type": "OnDelete"},
         "ignoreExcludeLB": true,
+        "bgpListenPort": 179,
         "networkPolicies": {"enabled": true},
         "tls": {
             "minVersion": "VersionTLS12",
@@ -82,7 +83,7 @@ fn matrix() -> Vec<MetalLB> {
         [
             json!({"metrics": {"enabled": false}, "networkPolicies": {"enabled": true, "apiPort": 16443}}),
             json!({"networkPolicies": {"enabled": false, "apiPort": 16443}}),
-            json!({"controllerReplicas": 3, "tls": {}}),
+            json!({"controllerReplicas": 3, "tls": {}, "bgpListenPort": 1179}),
             json!({"membership": {"mode": "lease", "leaseDuration": "3s", "renewDeadline": "1s", "retryPeriod": "200ms"}}),
         ]
         .map(metallb),
@@ -237,7 +238,11 @@ fn containers_have_no_privilege_but_the_speakers_raw_sockets() {
             for container in pod.containers.iter().chain(pod.init_containers.iter().flatten()) {
                 let context = container.security_context.clone().unwrap();
                 let capabilities = context.capabilities.unwrap();
-                let allowed = speaker.then(|| vec!["NET_RAW".to_owned()]);
+                let allowed = match metallb.spec.bgp_listen_port {
+                    Some(179) => vec!["NET_RAW".to_owned(), "NET_BIND_SERVICE".to_owned()],
+                    _ => vec!["NET_RAW".to_owned()],
+                };
+                let allowed = speaker.then_some(allowed);
                 assert_eq!(capabilities.add, allowed, "{}", container.name);
                 assert_eq!(capabilities.drop, Some(vec!["ALL".into()]), "{}", container.name);
                 assert_eq!(context.allow_privilege_escalation, Some(false), "{}", container.name);

@@ -39,7 +39,7 @@ pub fn pod(settings: &Settings) -> Pod {
             args: vec!["--verify".into()],
             ports: Vec::new(),
             probe_host: None,
-            capability: None,
+            capabilities: &[],
         },
     );
     // It ends by itself, and its end is what it says.

@@ -52,7 +52,7 @@ pub(super) fn deployment(context: &Context<'_>) -> Deployment {
         args: certificate_flags(context.settings.certificate.as_ref()),
         ports: vec![pod::tcp_port("webhook", port::WEBHOOK)],
         probe_host: None,
-        capability: None,
+        capabilities: &[],
     });
     let certificate = context.settings.certificate.as_ref();
     container.volume_mounts = certificate.map(|_| {

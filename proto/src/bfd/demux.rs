@@ -17,7 +17,7 @@ pub struct Path {
     pub remote: IpAddr,
     /// Our address, where only one is to be used.
     pub local: Option<IpAddr>,
-    /// The interface (a VRF) that the session is bound to.
+    /// The interface that the session is bound to: a VRF, or the link of a link-local address.
     pub device: Option<String>,
     /// Whether other routers may lie between.
     pub multihop: bool,
@@ -32,7 +32,7 @@ pub struct Arrival<'a> {
     pub destination: IpAddr,
     /// With this TTL or hop limit.
     pub ttl: u8,
-    /// To a socket that is bound to this interface (a VRF).
+    /// To a socket that is bound to this interface (a VRF), or from a link-local address on it.
     pub device: Option<&'a str>,
     /// To the port for several hops.
     pub multihop: bool,

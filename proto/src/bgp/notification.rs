@@ -35,6 +35,8 @@ impl Code {
     pub const PEER_DECONFIGURED: Self = Self(6, 3);
     /// RFC 4486: the peer is configured in another way.
     pub const OTHER_CONFIGURATION_CHANGE: Self = Self(6, 6);
+    /// RFC 4486: another connection with the peer stays.
+    pub(super) const COLLISION: Self = Self(6, 7);
     /// RFC 9384: BFD says that the peer cannot be reached.
     pub(super) const BFD_DOWN: Self = Self(6, 10);
 

@@ -1,44 +1,48 @@
-//! The session with one peer: the state machine of RFC 4271 §8 for a speaker that dials.
+//! The session with one peer: the state machine of RFC 4271 §8.
 //!
 //! ```text
-//! Connected · DialFailed · Received · Closed ─┐               ┌─> Dial · Write(bytes) · Close
-//! PathDown · PathUp (BFD) ────────────────────┤               │
-//! Desired(routes) · Flushed · Stop ───────────┼─> Session ────┤
-//! handle_timeout ─────────────────────────────┘  state+timers └─> Event(Up · Down · Failed · …)
+//! Connected · DialFailed · Accepted ──────┐               ┌─> Dial · Accept · Refuse
+//! Received · Closed · Flushed (of either) ┤               ├─> Write(bytes) · Close (of either)
+//! PathDown · PathUp (BFD) ────────────────┼─> Session ────┤
+//! Desired(routes) · Stop ─────────────────┤  state+timers └─> Event(Up · Down · Failed · …)
+//! handle_timeout ─────────────────────────┘
 //!
 //! Idle ──retry time──> Connect ──Connected──> OpenSent ──OPEN──> OpenConfirm ──KEEPALIVE──> Established
-//!  ^                      │                      │                    │                         │
+//!  ^ └────────────────────────Accepted──────────^                    │                         │
 //!  └──────────────────────┴──── any failure: NOTIFICATION where one is due, Close, pause ───────┘
 //! ```
 //!
-//! A state owns its data, so nothing of an old connection outlives it. `Active` of the RFC needs a
-//! listener and is not there; nor is collision, which needs two connections.
+//! A state owns its data, so nothing of an old connection outlives it. There are two connections at most:
+//! one that this side dialled and one that the peer opened, until it is clear which stays
+//! ([`collision`]). `Active` of the RFC is Idle here: the peer may connect during a pause.
 //!
-//! The driver owns the one connection: it dials, reads and writes as told, and after `Close` reports
-//! nothing more of it. Desired routes are conflated: the latest ones count. They are to be given only
+//! The driver owns the connections: it dials, reads and writes as told, and after `Close` reports
+//! nothing more of that one. Desired routes are conflated: the latest ones count. They are to be given only
 //! while everything written before is out, which bounds what waits for a peer that reads slowly.
 
+mod collision;
 mod ended;
 mod established;
 mod exchange;
 mod leaving;
+mod look;
 mod phase;
 mod received;
 mod settings;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::mem;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::message::{self, Inbox, Message};
 use super::notification::{Code, Notification};
 use super::timers;
-use super::{AdjRibOut, NextHops, Prefix, Unsent};
+use super::{AdjRibOut, NextHops};
 use crate::jitter::Jitter;
+use collision::{Damping, Slot};
 pub use ended::Ended;
 use established::Established;
-pub use exchange::{Event, Farewell, Input, Output};
+pub use exchange::{Event, Farewell, Input, Origin, Output};
 pub use phase::State;
 use phase::{Connection, Phase};
 pub use received::MOST as MOST_RECEIVED;
@@ -48,11 +52,15 @@ pub use settings::{Negotiated, PeerAsn, Settings};
 #[derive(Debug)]
 pub struct Session {
     settings: Settings,
+    /// Of the connection that leads, or what is waited for.
     phase: Phase,
+    /// Of a second connection, until it is clear which stays: OpenSent or OpenConfirm.
+    rival: Option<Phase>,
     desired: Arc<AdjRibOut>,
     jitter: Jitter,
     /// Tries in a row that led to no stable session.
     failures: u32,
+    damping: Damping,
     longest_retry: Duration,
     /// Whether a session was established since this one exists (RFC 4724: the restart is over then).
     returned: bool,
@@ -66,9 +74,11 @@ impl Session {
         Self {
             settings,
             phase: Phase::Idle { until: Some(now) },
+            rival: None,
             desired: Arc::default(),
             jitter: Jitter::new(seed),
             failures: 0,
+            damping: Damping::default(),
             longest_retry,
             returned: false,
             outputs: VecDeque::new(),
@@ -78,88 +88,100 @@ impl Session {
 
     /// Takes what happened at `now`.
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
-        let idle = Phase::Idle { until: None };
-        self.phase = match (mem::replace(&mut self.phase, idle), input) {
-            (phase, Input::Desired(desired)) => {
-                self.desired = Arc::clone(desired);
-                self.announce(now, phase)
-            }
-            (phase, Input::Stop(farewell)) => self.stop(now, phase, farewell),
-            // Nothing of what was begun arrives.
-            (Phase::Connect { .. }, Input::PathDown(why)) => {
-                self.outputs.push_back(Output::Close);
-                self.fail(now, Ended::PathDown(why))
-            }
-            (
-                phase @ (Phase::OpenSent { .. } | Phase::OpenConfirm(_) | Phase::Established(_)),
-                Input::PathDown(why),
-            ) => self.refuse(now, phase, Ended::PathDown(why)),
-            // The pause was for a peer that could not be reached.
-            (Phase::Idle { until: Some(_) }, Input::PathUp) => Phase::Idle { until: Some(now) },
-            (Phase::Connect { .. }, Input::Connected(next_hops)) => self.open(now, next_hops),
-            (Phase::Connect { .. }, Input::DialFailed(why)) => self.fail(now, Ended::DialFailed(why)),
-            // It opened although nobody waits for it any more.
-            (phase @ Phase::Idle { .. }, Input::Connected(_)) => {
-                self.outputs.push_back(Output::Close);
-                phase
-            }
-            (
-                mut phase @ (Phase::OpenSent { .. } | Phase::OpenConfirm(_) | Phase::Established(_)),
-                Input::Received(bytes),
-            ) => {
-                if let Some(connection) = phase.connection() {
-                    connection.inbox.push(bytes);
+        match input {
+            Input::Accepted(next_hops) => self.accept(now, next_hops),
+            Input::Received(origin, bytes) => self.on(origin, |session, mut phase| {
+                let Some(connection) = phase.connection() else { return phase };
+                connection.inbox.push(bytes);
+                session.receive(now, phase)
+            }),
+            Input::Closed(origin, why) => self.on(origin, |session, phase| match phase {
+                Phase::Idle { .. } => phase,
+                Phase::Connect { .. } | Phase::OpenSent { .. } | Phase::OpenConfirm(_) => {
+                    session.fail(now, Ended::Closed(why))
                 }
-                self.receive(now, phase)
-            }
-            (Phase::Connect { .. } | Phase::OpenSent { .. } | Phase::OpenConfirm(_), Input::Closed(why)) => {
-                self.fail(now, Ended::Closed(why))
-            }
-            (Phase::Established(session), Input::Closed(why)) => self.down(now, &session, Ended::Closed(why)),
-            (mut phase, Input::Flushed) => {
+                Phase::Established(established) => session.down(now, &established, Ended::Closed(why)),
+            }),
+            Input::Flushed(origin) => self.on(origin, |_, mut phase| {
                 if let Some(connection) = phase.connection() {
                     connection.unflushed = None;
                 }
                 phase
+            }),
+            Input::Desired(desired) => {
+                self.desired = Arc::clone(desired);
+                let phase = self.lift();
+                self.phase = self.announce(now, phase);
             }
-            // Of a connection that this side has closed, or a second one, which the driver never has; and what
-            // BFD says of a path that nothing is on, or that works.
-            (
-                phase @ Phase::Idle { .. },
-                Input::DialFailed(_)
-                | Input::Received(_)
-                | Input::Closed(_)
-                | Input::PathDown(_)
-                | Input::PathUp,
-            )
-            | (phase @ Phase::Connect { .. }, Input::Received(_) | Input::PathUp)
-            | (
-                phase @ (Phase::OpenSent { .. } | Phase::OpenConfirm(_) | Phase::Established(_)),
-                Input::DialFailed(_) | Input::Connected(_) | Input::PathUp,
-            ) => phase,
-        };
+            Input::Stop(farewell) => {
+                self.give_up_rival(farewell.said());
+                let phase = self.lift();
+                self.phase = self.stop(now, phase, farewell);
+            }
+            Input::PathDown(why) => {
+                let ended = Ended::PathDown(why);
+                self.give_up_rival(ended.notification().as_ref());
+                self.phase = match self.lift() {
+                    phase @ Phase::Idle { .. } => phase,
+                    // Nothing of what was begun arrives.
+                    Phase::Connect { .. } => {
+                        self.outputs.push_back(Output::Close(Origin::Dialled));
+                        self.fail(now, ended)
+                    }
+                    phase @ (Phase::OpenSent { .. } | Phase::OpenConfirm(_) | Phase::Established(_)) => {
+                        self.refuse(now, phase, ended)
+                    }
+                };
+            }
+            Input::PathUp => {
+                // The pause was for a peer that could not be reached.
+                if let Phase::Idle { until: Some(until) } = &mut self.phase {
+                    *until = now;
+                }
+            }
+            Input::Connected(next_hops) => match self.phase {
+                Phase::Connect { .. } => self.phase = self.open(now, Origin::Dialled, next_hops),
+                // It opened although nobody waits for it any more.
+                Phase::Idle { .. } => self.outputs.push_back(Output::Close(Origin::Dialled)),
+                Phase::OpenSent { .. } | Phase::OpenConfirm(_) | Phase::Established(_) => {}
+            },
+            Input::DialFailed(why) => {
+                if matches!(self.phase, Phase::Connect { .. }) {
+                    self.on(Origin::Dialled, |session, _| session.fail(now, Ended::DialFailed(why)));
+                }
+            }
+        }
     }
 
     /// Takes the time.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let idle = Phase::Idle { until: None };
+        if let Some(rival) = self.rival.take() {
+            let rival = self.tick(now, rival);
+            self.put(Slot::Rival, rival);
+        }
+        let phase = self.lift();
+        let phase = self.tick(now, phase);
+        self.put(Slot::Leader, phase);
+    }
+
+    fn tick(&mut self, now: Instant, phase: Phase) -> Phase {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        self.phase = match mem::replace(&mut self.phase, idle) {
+        match phase {
             Phase::Idle { until } if due(until) => {
                 self.outputs.push_back(Output::Dial);
                 Phase::Connect { deadline: now + timers::DIAL }
             }
             Phase::Connect { deadline } if deadline <= now => {
-                self.outputs.push_back(Output::Close);
+                self.outputs.push_back(Output::Close(Origin::Dialled));
                 self.fail(now, Ended::DialTimedOut)
             }
-            Phase::OpenSent { deadline, .. } if deadline <= now => {
-                self.end(Some(&Notification::new(Code::HOLD_TIMER_EXPIRED)));
+            Phase::OpenSent { connection, deadline } if deadline <= now => {
+                self.end(connection.origin, Some(&Notification::new(Code::HOLD_TIMER_EXPIRED)));
                 self.fail(now, Ended::HoldTimerExpired(timers::OPEN_HOLD))
             }
             Phase::OpenConfirm(mut session) => match session.expired(now) {
                 Some(ended) => {
-                    self.end(ended.notification().as_ref());
+                    self.end(session.connection.origin, ended.notification().as_ref());
                     self.fail(now, ended)
                 }
                 None => {
@@ -169,7 +191,7 @@ impl Session {
             },
             Phase::Established(mut session) => match session.expired(now) {
                 Some(ended) => {
-                    self.end(ended.notification().as_ref());
+                    self.end(session.connection.origin, ended.notification().as_ref());
                     self.down(now, &session, ended)
                 }
                 None if session.leaves_now(now) => self.leave(now, session),
@@ -179,16 +201,13 @@ impl Session {
                 }
             },
             phase @ (Phase::Idle { .. } | Phase::Connect { .. } | Phase::OpenSent { .. }) => phase,
-        };
+        }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn next_timeout(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Idle { until } => *until,
-            Phase::Connect { deadline } | Phase::OpenSent { deadline, .. } => Some(*deadline),
-            Phase::OpenConfirm(session) | Phase::Established(session) => session.next_timeout(),
-        }
+        let rival = self.rival.as_ref().and_then(Phase::next_timeout);
+        self.phase.next_timeout().into_iter().chain(rival).min()
     }
 
     /// Pauses between tries are no longer than this from now on.
@@ -201,54 +220,10 @@ impl Session {
         self.outputs.pop_front()
     }
 
-    /// The state it is in.
-    pub fn state(&self) -> State {
-        self.phase.state()
-    }
-
-    /// Whether it was stopped and will do nothing more.
-    pub fn is_stopped(&self) -> bool {
-        matches!(self.phase, Phase::Idle { until: None })
-    }
-
-    /// How many routes the peer has from us.
-    pub fn announced(&self) -> usize {
-        self.established().map_or(0, |session| session.sent.len())
-    }
-
-    /// What both sides agreed on, while the session is established.
-    pub fn negotiated(&self) -> Option<&Negotiated> {
-        self.established().map(|session| &session.negotiated)
-    }
-
-    /// How many routes the peer announces, [`MOST_RECEIVED`] for that many or more.
-    pub fn received(&self) -> usize {
-        self.established().map_or(0, |session| session.received.count())
-    }
-
-    /// The routes that it should have but does not get, and why.
-    pub fn unsent(&self) -> Option<&BTreeMap<Prefix, Unsent>> {
-        self.established().map(|session| &session.unsent)
-    }
-
-    fn established(&self) -> Option<&Established> {
-        match &self.phase {
-            Phase::Established(session) => Some(session),
-            Phase::Idle { .. } | Phase::Connect { .. } | Phase::OpenSent { .. } | Phase::OpenConfirm(_) => {
-                None
-            }
-        }
-    }
-
-    /// UPDATEs sent since this session exists.
-    pub fn updates_sent(&self) -> u64 {
-        self.updates_sent
-    }
-
-    fn open(&mut self, now: Instant, next_hops: NextHops) -> Phase {
+    fn open(&mut self, now: Instant, origin: Origin, next_hops: NextHops) -> Phase {
         let open = self.settings.open(next_hops, !self.returned);
-        self.outputs.push_back(Output::Write(message::open(&open)));
-        let connection = Connection { inbox: Inbox::default(), next_hops, unflushed: Some(now) };
+        self.outputs.push_back(Output::Write(origin, message::open(&open)));
+        let connection = Connection { origin, inbox: Inbox::default(), next_hops, unflushed: Some(now) };
         Phase::OpenSent { connection, deadline: now + timers::OPEN_HOLD }
     }
 
@@ -271,15 +246,22 @@ impl Session {
         match (phase, message) {
             // The peer closes; no answer to a NOTIFICATION (RFC 4271 §6).
             (Phase::Established(session), Message::Notification(notification)) => {
-                self.outputs.push_back(Output::Close);
+                self.outputs.push_back(Output::Close(session.connection.origin));
                 self.down(now, &session, Ended::Notified { notification })
             }
-            (Phase::OpenSent { .. } | Phase::OpenConfirm(_), Message::Notification(notification)) => {
-                self.outputs.push_back(Output::Close);
+            (
+                mut phase @ (Phase::OpenSent { .. } | Phase::OpenConfirm(_)),
+                Message::Notification(notification),
+            ) => {
+                self.outputs.extend(phase.connection().map(|it| Output::Close(it.origin)));
                 self.fail(now, Ended::Notified { notification })
             }
             (Phase::OpenSent { connection, deadline }, Message::Open(open)) => {
                 match self.settings.negotiate(&open, connection.next_hops) {
+                    Ok(negotiated) if self.loses(connection.origin, &negotiated) => {
+                        self.end(connection.origin, Some(&Notification::new(Code::COLLISION)));
+                        Phase::Idle { until: None }
+                    }
                     Ok(negotiated) => self.confirm(now, connection, negotiated),
                     Err(ended) => self.refuse(now, Phase::OpenSent { connection, deadline }, ended),
                 }
@@ -321,6 +303,7 @@ impl Session {
 
     fn confirm(&mut self, now: Instant, connection: Connection, negotiated: Negotiated) -> Phase {
         let mut session = Box::new(Established::new(now, connection, negotiated));
+        session.must_be_confirmed(now);
         self.write(now, &mut session, message::keepalive());
         session.keepalive_sent(now, &mut self.jitter);
         Phase::OpenConfirm(session)
@@ -328,6 +311,7 @@ impl Session {
 
     fn establish(&mut self, now: Instant, session: Box<Established>) -> Phase {
         self.returned = true;
+        self.stop_dialling();
         self.outputs.push_back(Output::Event(Event::Up(session.negotiated.clone())));
         let mut phase = self.announce(now, Phase::Established(session));
         if let Phase::Established(session) = &mut phase {
@@ -364,12 +348,14 @@ impl Session {
 
     fn write(&mut self, now: Instant, session: &mut Established, message: Vec<u8>) {
         session.connection.unflushed.get_or_insert(now);
-        self.outputs.push_back(Output::Write(message));
+        self.outputs.push_back(Output::Write(session.connection.origin, message));
     }
 
     /// Ends the session because of what the peer did.
-    fn refuse(&mut self, now: Instant, phase: Phase, ended: Ended) -> Phase {
-        self.end(ended.notification().as_ref());
+    fn refuse(&mut self, now: Instant, mut phase: Phase, ended: Ended) -> Phase {
+        if let Some(connection) = phase.connection() {
+            self.end(connection.origin, ended.notification().as_ref());
+        }
         match phase {
             Phase::Established(session) => self.down(now, &session, ended),
             Phase::Idle { .. } | Phase::Connect { .. } | Phase::OpenSent { .. } | Phase::OpenConfirm(_) => {
@@ -378,19 +364,38 @@ impl Session {
         }
     }
 
-    fn end(&mut self, farewell: Option<&Notification>) {
-        self.outputs.extend(farewell.map(|it| Output::Write(message::notification(it))));
-        self.outputs.push_back(Output::Close);
+    fn end(&mut self, origin: Origin, farewell: Option<&Notification>) {
+        self.outputs.extend(farewell.map(|it| Output::Write(origin, message::notification(it))));
+        self.outputs.push_back(Output::Close(origin));
     }
 
     fn fail(&mut self, now: Instant, ended: Ended) -> Phase {
-        self.outputs.push_back(Output::Event(Event::Failed(ended)));
-        self.pause(now)
+        if !ended.is_of_dialling() && !ended.is_collision() {
+            self.damping.broke(now, self.longest_retry);
+        }
+        match self.other().state() {
+            // What came of it was decided on the other connection, or that one goes on.
+            State::Established => Phase::Idle { until: None },
+            State::Connect | State::OpenSent | State::OpenConfirm if ended.is_collision() => {
+                Phase::Idle { until: None }
+            }
+            State::Connect | State::OpenSent | State::OpenConfirm => {
+                self.outputs.push_back(Output::Event(Event::Failed(ended)));
+                Phase::Idle { until: None }
+            }
+            State::Idle => {
+                self.outputs.push_back(Output::Event(Event::Failed(ended)));
+                self.pause(now)
+            }
+        }
     }
 
     fn down(&mut self, now: Instant, session: &Established, ended: Ended) -> Phase {
         if now.saturating_duration_since(session.since) >= timers::STABLE {
             self.failures = 0;
+            self.damping = Damping::default();
+        } else {
+            self.damping.broke(now, self.longest_retry);
         }
         self.outputs.push_back(Output::Event(Event::Down(ended)));
         self.pause(now)

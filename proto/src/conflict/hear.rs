@@ -206,8 +206,14 @@ impl Claimant {
         }
     }
 
+    /// Falls silent for another owner. If what was heard was the late word of one that is gone, nobody answers
+    /// now and nobody knows but this link: it asks before those whose turn is earlier.
     fn give_up(&mut self, now: Instant, ip: IpAddr, mac: MacAddr, node: Option<Node>) {
         self.announcer.handle_input(now, announcer::Input::Disown(ip));
         self.stand_by(now, ip, mac, node, true);
+        let Some(slot) = self.slots.get(&ip) else { return };
+        if let Some(at) = slot.timer {
+            self.enter(ip, slot.state.clone(), Some(at.min(now + ASK_AGAIN)));
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Nodes, the wire between them, their membership and the API server, all under one virtual clock.
 
+mod faults;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
@@ -68,6 +70,7 @@ impl Default for InForce {
 enum Happening {
     Frame { to: usize, frame: Frame, sent: Time },
     View { at: usize, of: usize, view: View, epoch: u64 },
+    FarewellEnds { at: usize, of: usize, life: u64 },
     Config { at: usize, config: Arc<Config>, hold: bool },
     HoldEnds { at: usize },
     Settled { at: usize, life: u64 },
@@ -255,6 +258,17 @@ impl World {
                         self.nodes[at].views[of] = Some(view);
                         self.nodes[at].settled = true;
                         self.plan(at);
+                        if view.liveness == Liveness::Left {
+                            let life = view.life;
+                            self.push(self.now + 3 * SECOND, Happening::FarewellEnds { at, of, life });
+                        }
+                    }
+                }
+                Happening::FarewellEnds { at, of, life } => {
+                    let left = View { liveness: Liveness::Left, life };
+                    if self.nodes[at].views[of] == Some(left) {
+                        self.nodes[at].views[of] = Some(View { liveness: Liveness::Dead, life });
+                        self.plan(at);
                     }
                 }
                 Happening::Config { at, config, hold } => {
@@ -365,41 +379,6 @@ impl World {
             && config.as_ref().is_some_and(|it| it.eligible[address] >> node & 1 == 1)
     }
 
-    fn start(&mut self, node: usize) {
-        let sim = &mut self.nodes[node];
-        if sim.running {
-            return;
-        }
-        (sim.running, sim.leaving, sim.settled, sim.hold_until) = (true, false, false, 0);
-        sim.holds = false;
-        sim.life += 1;
-        sim.config = None;
-        sim.claims.clear();
-        sim.views.fill(None);
-        let life = sim.life;
-        self.boot_link(node);
-        self.push(self.now + 3 * SECOND, Happening::Settled { at: node, life });
-        let config = Arc::new(self.truth.clone());
-        self.soon(5 * MS, 200 * MS, Happening::Config { at: node, config, hold: false });
-        self.follow_wire();
-    }
-
-    fn boot_link(&mut self, node: usize) {
-        let sim = &mut self.nodes[node];
-        sim.known.fill(None);
-        let up = sim.running && sim.plugged;
-        sim.machine = up.then(|| Claimant::new(link(node), self.rules.machine));
-        self.plan(node);
-    }
-
-    fn stop(&mut self, node: usize) {
-        let sim = &mut self.nodes[node];
-        (sim.running, sim.machine) = (false, None);
-        self.drain(node);
-        self.follow_wire();
-    }
-
-    /// What the membership makes of who hears whom.
     fn follow_wire(&mut self) {
         for at in 0..self.nodes.len() {
             for of in 0..self.nodes.len() {
@@ -421,8 +400,8 @@ impl World {
                     let suspected = self.now + self.random.range(200 * MS, 550 * MS);
                     if liveness != Liveness::Left {
                         self.push(suspected, view(Liveness::Suspect, life));
+                        self.push(suspected + 1500 * MS, view(Liveness::Dead, life));
                     }
-                    self.push(suspected + 1500 * MS, view(Liveness::Dead, life));
                 }
             }
         }
@@ -467,99 +446,5 @@ impl World {
         self.nodes[node].holds = holds;
         let plan = Plan { members, claims, hold: holds };
         self.input(node, Input::Plan(plan));
-    }
-
-    fn spread(&mut self, config: &Config, hold: bool) {
-        for at in 0..self.nodes.len() {
-            let config = Arc::new(config.clone());
-            self.soon(5 * MS, 200 * MS, Happening::Config { at, config, hold });
-        }
-    }
-
-    fn fault(&mut self, fault: &Fault) {
-        match *fault {
-            Fault::Crash(node) => self.stop(node),
-            Fault::Leave(node) => {
-                if self.nodes[node].running {
-                    self.nodes[node].leaving = true;
-                    self.input(node, Input::Leave);
-                    let life = self.nodes[node].life;
-                    for at in 0..self.nodes.len() {
-                        if self.hears[at][node] {
-                            self.hears[at][node] = false;
-                            self.epochs[at][node] += 1;
-                            let epoch = self.epochs[at][node];
-                            let view = |liveness| Happening::View {
-                                at,
-                                of: node,
-                                view: View { liveness, life },
-                                epoch,
-                            };
-                            self.soon(2 * MS, 60 * MS, view(Liveness::Left));
-                            self.push(self.now + 3 * SECOND, view(Liveness::Dead));
-                        }
-                    }
-                    self.push(self.now + 2 * SECOND, Happening::Ends { node, life });
-                }
-            }
-            Fault::Start(node) => {
-                self.stop(node);
-                self.start(node);
-            }
-            Fault::Unplug(node) | Fault::Plug(node) => {
-                self.nodes[node].plugged = matches!(fault, Fault::Plug(_));
-                self.boot_link(node);
-                self.drain(node);
-                self.follow_wire();
-            }
-            Fault::Partition(mask) => {
-                self.side = mask;
-                self.follow_wire();
-            }
-            Fault::Heal => {
-                self.side = 0;
-                self.follow_wire();
-            }
-            Fault::Deafen(a, b) => {
-                self.deaf = Some((a, b));
-                self.follow_wire();
-            }
-            Fault::Listen => {
-                self.deaf = None;
-                self.follow_wire();
-            }
-            Fault::Loss(percent) => self.loss = percent,
-            Fault::ApiAway => {
-                self.api_away = true;
-                self.nodes.iter_mut().for_each(|it| it.lost = true);
-            }
-            Fault::ApiBack(node) => {
-                self.api_away = false;
-                let mut told = self.truth.clone();
-                told.eligible.iter_mut().for_each(|mask| *mask &= !(1 << node));
-                self.spread(&told, true);
-            }
-            Fault::ApiSettled => self.spread(&self.truth.clone(), false),
-            Fault::Toggle(node, address) => {
-                self.truth.eligible[address] ^= 1 << node;
-                self.spread(&self.truth.clone(), false);
-            }
-            Fault::Prefer(node, address) => {
-                self.truth.preference[address] = [0; 8];
-                self.truth.preference[address][node] = 1;
-                self.spread(&self.truth.clone(), false);
-            }
-            Fault::Suspect(node) => {
-                for at in (0..self.nodes.len()).filter(|at| *at != node) {
-                    if self.hears[at][node] {
-                        let (epoch, life) = (self.epochs[at][node], self.nodes[node].life);
-                        let view =
-                            |liveness| Happening::View { at, of: node, view: View { liveness, life }, epoch };
-                        self.soon(MS, 100 * MS, view(Liveness::Suspect));
-                        self.soon(300 * MS, 900 * MS, view(Liveness::Alive));
-                    }
-                }
-            }
-        }
     }
 }

@@ -92,12 +92,8 @@ impl Echoes {
 fn listen(interface: u32) -> io::Result<PacketSocket> {
     const VERSION_AND_LENGTH: u32 = 0x45;
     const PORT: [u8; 2] = ECHO_PORT.to_be_bytes();
-    let [a, b, c] = filter::ours();
     let at = |offset: usize| filter::load_byte((IP + offset) as u32);
     let program = [
-        a,
-        b,
-        c,
         at(0),
         filter::jump_equal(VERSION_AND_LENGTH, 0, 7),
         at(9),
@@ -109,7 +105,7 @@ fn listen(interface: u32) -> io::Result<PacketSocket> {
         filter::end(true),
         filter::end(false),
     ];
-    PacketSocket::open(interface, EtherType::IPV4, &program)
+    PacketSocket::open(interface, EtherType::IPV4, program)
 }
 
 /// A packet from this node to this node. The kernel fills in the checksum of the header; UDP has none.

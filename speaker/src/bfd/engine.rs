@@ -19,7 +19,7 @@ use super::sender::Sender;
 use super::telling::Telling;
 use super::wanted::{Wanted, is_in, wanted};
 use super::{Context, Reachability, Reachable};
-use crate::bgp::Peers;
+use crate::bgp::{Peers, Routers};
 use ferrolb_runtime::latest::publish;
 
 /// Sockets that could not be opened are tried again after this.
@@ -29,6 +29,8 @@ const BATCH: usize = 256;
 
 pub(super) struct Engine {
     desired: watch::Receiver<Option<Peers>>,
+    /// Routers of peers that are named by interface.
+    routers: watch::Receiver<Routers>,
     reachable: watch::Sender<Reachable>,
     context: Context,
     sessions: BTreeMap<Path, Running>,
@@ -56,11 +58,13 @@ struct Running {
 impl Engine {
     pub(super) fn new(
         desired: watch::Receiver<Option<Peers>>,
+        routers: watch::Receiver<Routers>,
         reachable: watch::Sender<Reachable>,
         context: Context,
     ) -> Self {
         Self {
             desired,
+            routers,
             reachable,
             context,
             sessions: BTreeMap::new(),
@@ -84,11 +88,9 @@ impl Engine {
                 changed = self.desired.changed(), if follows => {
                     // Without the agent sessions stay as they are until told to end.
                     follows = changed.is_ok();
-                    let peers = self.desired.borrow_and_update().clone();
-                    if let Some(peers) = peers {
-                        self.reconcile(&peers);
-                    }
+                    self.follow();
                 }
+                Ok(()) = self.routers.changed() => self.follow(),
             }
         }
         self.reconcile(&Peers::new());
@@ -101,6 +103,13 @@ impl Engine {
                 () = sleep_until(self.next_timeout()) => {}
             }
             self.turn();
+        }
+    }
+
+    fn follow(&mut self) {
+        let peers = self.desired.borrow_and_update().clone();
+        if let Some(peers) = peers {
+            self.reconcile(&peers);
         }
     }
 
@@ -197,7 +206,8 @@ impl Engine {
     fn reconcile(&mut self, peers: &Peers) {
         let now = Instant::now();
         let networks = networks();
-        let mut wanted = wanted(peers, |address| is_in(address, &networks));
+        let routers = self.routers.borrow_and_update().clone();
+        let mut wanted = wanted(peers, &routers, |address| is_in(address, &networks));
         for (path, running) in &mut self.sessions {
             match wanted.remove(path) {
                 Some(again) if !running.ends => {

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use ferrolb_proto::bfd::demux::{Arrival, Path};
 use ferrolb_proto::bfd::{MULTIHOP_PORT, SINGLE_HOP_PORT, TTL};
+use nix::net::if_::if_indextoname;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use socket2::{Domain, SockFilter, Socket, Type};
 use tokio::io::unix::AsyncFd;
@@ -28,7 +29,9 @@ pub(super) struct Kind {
 impl Kind {
     pub(super) fn of(path: &Path) -> Self {
         let Path { remote, device, multihop, .. } = path;
-        Self { is_v6: remote.is_ipv6(), multihop: *multihop, device: device.clone() }
+        // What comes from a link-local address is told apart by where it came from.
+        let device = device.clone().filter(|_| !is_link_local(*remote));
+        Self { is_v6: remote.is_ipv6(), multihop: *multihop, device }
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -42,6 +45,8 @@ pub(super) struct Receiver {
     kind: Kind,
     buffer: [u8; LONGEST],
     control: Vec<u8>,
+    /// Where the last packet from a link-local address came from.
+    link: String,
 }
 
 impl Receiver {
@@ -68,7 +73,13 @@ impl Receiver {
         }
         socket.bind(&SocketAddr::new(any, kind.port()).into())?;
         let control = nix::cmsg_space!(libc::c_int, libc::in6_pktinfo);
-        Ok(Self { socket: sys::register(socket)?, kind: kind.clone(), buffer: [0; LONGEST], control })
+        Ok(Self {
+            socket: sys::register(socket)?,
+            kind: kind.clone(),
+            buffer: [0; LONGEST],
+            control,
+            link: String::new(),
+        })
     }
 
     /// Whether something may have arrived.
@@ -101,6 +112,7 @@ impl Receiver {
                     }
                     ControlMessageOwned::Ipv6PacketInfo(it) => {
                         destination = Some(IpAddr::V6(it.ipi6_addr.s6_addr.into()));
+                        interface = it.ipi6_ifindex;
                     }
                     _ => {}
                 }
@@ -110,10 +122,23 @@ impl Receiver {
         let (Some(source), Some(destination)) = (source, destination) else {
             return Err(io::Error::other("a packet without addresses"));
         };
-        let device = self.kind.device.as_deref();
+        let device = if is_link_local(source) {
+            self.link = interface_name(interface)?;
+            Some(self.link.as_str())
+        } else {
+            self.kind.device.as_deref()
+        };
         let arrival = Arrival { source, destination, ttl, device, multihop: self.kind.multihop };
         Ok(Some((self.buffer.get(..length).unwrap_or_default(), arrival, interface)))
     }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+fn interface_name(index: u32) -> io::Result<String> {
+    Ok(if_indextoname(index)?.to_string_lossy().into_owned())
 }
 
 /// Whether something may have arrived; whoever asks empties the socket then.

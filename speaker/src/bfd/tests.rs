@@ -3,6 +3,8 @@
 mod alarms;
 mod cost;
 mod frr;
+mod restarts;
+mod unnumbered;
 mod with_bgp;
 
 use std::sync::Arc;
@@ -43,6 +45,7 @@ struct Bench {
     server: Server,
     registry: Registry,
     desired: watch::Sender<Option<Peers>>,
+    routers: watch::Sender<Routers>,
     reachable: watch::Receiver<Reachable>,
     bfd: Bfd,
 }
@@ -59,8 +62,9 @@ impl Bench {
             metrics: BfdMetrics::register(&registry).unwrap(),
             events: EventQueue::start(client, "metallb-speaker", "node-1"),
         };
-        let bfd = Bfd::start(receiver, reach, context).unwrap();
-        Self { server, registry, desired, reachable, bfd }
+        let (routers, found) = watch::channel(Routers::new());
+        let bfd = Bfd::start(receiver, found, reach, context).unwrap();
+        Self { server, registry, desired, routers, reachable, bfd }
     }
 
     fn want(&self, peers: impl IntoIterator<Item = Peer>) {

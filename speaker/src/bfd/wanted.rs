@@ -8,7 +8,7 @@ use ferrolb_core::config::{BfdProfile, Neighbor, Peer, RemoteAs};
 use ferrolb_proto::bfd::demux::Path;
 use ferrolb_proto::bfd::session::Settings;
 
-use crate::bgp::Peers;
+use crate::bgp::{Peers, Routers};
 
 /// Lowest TTL over several hops where the profile names none: one other router in between, as FRR has it.
 const MINIMUM_TTL: u8 = 254;
@@ -24,19 +24,31 @@ pub(super) struct Wanted {
 
 /// The sessions, by their path. Peers that are the same router over the same path (at different ports) have
 /// one in common (RFC 5881 §2), as the first of them by name wants it.
-pub(super) fn wanted(peers: &Peers, is_connected: impl Fn(IpAddr) -> bool) -> BTreeMap<Path, Wanted> {
+pub(super) fn wanted(
+    peers: &Peers,
+    routers: &Routers,
+    is_connected: impl Fn(IpAddr) -> bool,
+) -> BTreeMap<Path, Wanted> {
     let mut wanted: BTreeMap<Path, Wanted> = BTreeMap::new();
     for (name, desired) in peers {
         let peer = &desired.peer;
-        let (Some(profile), Neighbor::Address(remote)) = (&peer.bfd, &peer.neighbor) else { continue };
-        let path = Path {
-            remote: *remote,
-            local: peer.source_address,
-            device: peer.vrf.clone(),
-            multihop: peer.ebgp_multi_hop || (is_internal(peer) && !is_connected(*remote)),
+        let Some(profile) = &peer.bfd else { continue };
+        let path = match &peer.neighbor {
+            Neighbor::Address(remote) => Path {
+                remote: *remote,
+                local: peer.source_address,
+                device: peer.vrf.clone(),
+                multihop: peer.ebgp_multi_hop || (is_internal(peer) && !is_connected(*remote)),
+            },
+            Neighbor::Interface(interface) => {
+                // Until it is found there is nobody to talk to.
+                let Some(router) = routers.get(interface) else { continue };
+                let device = Some(interface.clone());
+                Path { remote: (*router).into(), local: None, device, multihop: false }
+            }
         };
         // RFC 5883 §3: not over several hops.
-        let echoes = profile.echo_mode && remote.is_ipv4() && !path.multihop;
+        let echoes = profile.echo_mode && path.remote.is_ipv4() && !path.multihop;
         let echo_interval = echoes.then_some(profile.echo_interval);
         let settings = Settings { echo_interval, ..settings(profile) };
         let minimum_ttl = profile.minimum_ttl.unwrap_or(MINIMUM_TTL);
@@ -103,7 +115,8 @@ mod tests {
         };
         let peers: Peers = peers.into_iter().enumerate().map(desired).collect();
         let near = [("10.0.0.9".parse().unwrap(), "255.255.255.0".parse().unwrap())];
-        wanted(&peers, |address| is_in(address, &near)).into_iter().collect()
+        let routers = [("eth0".to_owned(), "fe80::1".parse().unwrap())].into();
+        wanted(&peers, &routers, |address| is_in(address, &near)).into_iter().collect()
     }
 
     #[test]
@@ -158,9 +171,17 @@ mod tests {
     }
 
     #[test]
+    fn a_router_that_was_found_has_a_session_on_its_link() {
+        let by_interface = with(|peer| peer.neighbor = Neighbor::Interface("eth0".to_owned()));
+        let [(path, _)] = &sessions(vec![by_interface])[..] else { panic!("one session") };
+        assert_eq!((path.remote, path.device.as_deref()), ("fe80::1".parse().unwrap(), Some("eth0")));
+        assert!(!path.multihop);
+    }
+
+    #[test]
     fn peers_that_are_one_router_have_one_session_and_others_none() {
         let without = with(|peer| peer.bfd = None);
-        let by_interface = with(|peer| peer.neighbor = Neighbor::Interface("eth0".to_owned()));
+        let by_interface = with(|peer| peer.neighbor = Neighbor::Interface("eth1".to_owned()));
         let other = with(|peer| peer.port = std::num::NonZeroU16::MIN);
         let [(_, wanted)] = &sessions(vec![with(|_| {}), without, by_interface, other])[..] else {
             panic!("one session")

@@ -1,27 +1,35 @@
 //! Opening the connection to a peer.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::time::Duration;
 
 use ferrolb_proto::bgp::NextHops;
 use nix::ifaddrs::getifaddrs;
+use nix::net::if_::if_nametoindex;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::watch;
 
 use super::settings::{Dial, Target};
+use super::unnumbered::Routers;
+use super::wire::Opened;
 use crate::sys;
 
 /// RFC 5082 §3: a router that checks the TTL (GTSM) takes only this one; others take any. So it is also
 /// right for peers that are several hops away.
-const TTL: u32 = 255;
+pub(super) const TTL: u32 = 255;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error(
-        "peers by interface (unnumbered) are not supported yet: give interface {0}'s neighbor as peerAddress"
+        "no router advertises itself on interface {0}: correct interface, or enable router advertisements \
+         (RFC 4861) on the router's end of the link"
     )]
-    Unnumbered(String),
+    NoRouter(String),
+    #[error("there is no interface {interface}: {source}")]
+    NoInterface { interface: String, source: nix::Error },
     #[error(
         "Secret {0} with the password is missing or not usable: create it with type \
          kubernetes.io/basic-auth and key password"
@@ -41,22 +49,52 @@ pub(super) enum DialError {
     Socket(io::Error),
 }
 
+/// How long a router may take to advertise itself: less than a session waits for its connection.
+const FIND: Duration = Duration::from_secs(8);
+
 /// Opens a connection. Says which addresses of this node lead traffic to it from there.
-pub(super) async fn dial(dial: Dial) -> Result<(TcpStream, NextHops), DialError> {
-    let address = match &dial.target {
-        Target::Address(address) => *address,
-        Target::Interface(interface) => return Err(DialError::Unnumbered(interface.clone())),
-    };
+pub(super) async fn dial(dial: Dial, routers: watch::Receiver<Routers>) -> Result<Opened, DialError> {
     if let Some(secret) = &dial.missing_secret {
         return Err(DialError::NoSecret(secret.clone()));
     }
+    let address = match &dial.target {
+        Target::Address(address) => *address,
+        Target::Interface { interface, port } => find(interface, *port, routers).await?,
+    };
     let socket = socket(&dial, address)?;
     let socket = TcpSocket::from_std_stream(socket.into());
     let connected = socket.connect(address).await;
     let stream = connected.map_err(|source| DialError::Connect { address, source })?;
+    ready(stream).map_err(DialError::Socket)
+}
+
+/// The router at the other end of a link, once it has advertised itself.
+async fn find(
+    interface: &str,
+    port: u16,
+    mut routers: watch::Receiver<Routers>,
+) -> Result<SocketAddr, DialError> {
+    let scope = if_nametoindex(interface)
+        .map_err(|source| DialError::NoInterface { interface: interface.to_owned(), source })?;
+    let found = tokio::time::timeout(FIND, routers.wait_for(|all| all.contains_key(interface))).await;
+    let router = found.ok().and_then(Result::ok).and_then(|all| all.get(interface).copied());
+    let router = router.ok_or_else(|| DialError::NoRouter(interface.to_owned()))?;
+    Ok(SocketAddrV6::new(router, port, 0, scope).into())
+}
+
+/// The connection that a peer opened, unless it is not to the one address that it may be to.
+pub(super) fn opened(stream: TcpStream, source: Option<IpAddr>) -> io::Result<Option<Opened>> {
+    let local = stream.local_addr()?.ip();
+    if source.is_some_and(|source| source != local) {
+        return Ok(None);
+    }
+    ready(stream).map(Some)
+}
+
+fn ready(stream: TcpStream) -> io::Result<Opened> {
     // A KEEPALIVE is not to wait for more to come.
-    stream.set_nodelay(true).map_err(DialError::Socket)?;
-    let local = stream.local_addr().map_err(DialError::Socket)?.ip();
+    stream.set_nodelay(true)?;
+    let local = stream.local_addr()?.ip();
     Ok((stream, next_hops(local, &own_addresses())))
 }
 
@@ -95,8 +133,14 @@ fn own_addresses() -> Vec<(String, IpAddr)> {
 }
 
 /// For the family of the session its own address; for the other one the first usable address of the
-/// same interface.
+/// same interface. Over a link-local session that address is the one of both families (RFC 8950): the link
+/// need have no other.
 fn next_hops(local: IpAddr, addresses: &[(String, IpAddr)]) -> NextHops {
+    if let IpAddr::V6(v6) = local
+        && v6.is_unicast_link_local()
+    {
+        return NextHops { v4: None, v6: Some(v6) };
+    }
     let interface = addresses.iter().find(|(_, address)| *address == local).map(|(name, _)| name);
     let mut beside: Vec<IpAddr> =
         addresses.iter().filter(|(name, _)| Some(name) == interface).map(|(_, address)| *address).collect();
@@ -142,6 +186,8 @@ mod tests {
         assert_eq!(hops("192.168.10.20"), (text("192.168.10.20"), text("fd00:10::20")));
         assert_eq!(hops("fd00:10::21"), (text("192.168.10.20"), text("fd00:10::21")));
         assert_eq!(hops("192.168.30.20"), (text("192.168.30.20"), None));
+        let link_local = "fe80::5054:ff:fe3a:1014";
+        assert_eq!(hops(link_local), (None, text(link_local)));
         assert_eq!(hops("10.1.1.1"), (text("10.1.1.1"), None), "gone meanwhile");
     }
 }

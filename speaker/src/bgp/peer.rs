@@ -1,26 +1,22 @@
 //! The task of one peer: bytes, time and routes into the [`Session`], bytes out.
 
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrolb_proto::bgp::session::{Farewell, Input, Output, Session};
-use ferrolb_proto::bgp::{AdjRibOut, NextHops};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use ferrolb_proto::bgp::AdjRibOut;
+use ferrolb_proto::bgp::session::{Farewell, Input, Origin, Output, Session};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
-use super::dial::{DialError, dial};
+use super::dial::dial;
 use super::path::Path;
 use super::settings::{Blueprint, Dial};
 use super::telling::Telling;
+use super::unnumbered::Routers;
+use super::wire::{Moved, Opened, Ready, Wire};
 
 /// What is read at a time.
 const BUFFER: usize = 16 * 1024;
-/// How long a last message may take to leave.
-const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What a session is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,27 +36,19 @@ pub(super) struct PeerTask {
     orders: watch::Receiver<Orders>,
     path: Path,
     telling: Telling,
-    wire: Wire,
-    /// What is to be written; new routes are looked at only when all of it is out.
-    outbox: Vec<u8>,
-    /// Whether orders came that were not followed yet.
+    /// Routers that were found, for a peer that is named by its interface.
+    routers: watch::Receiver<Routers>,
+    /// Connections that the peer opened.
+    callers: mpsc::Receiver<Opened>,
+    /// One that the session is asked about.
+    asking: Option<TcpStream>,
+    /// The connection that was dialled.
+    dialled: Wire,
+    /// The one that was accepted.
+    accepted: Wire,
+    /// Whether orders came that were not followed yet: new routes are looked at only when all that was to
+    /// be written before is out.
     ordered: bool,
-}
-
-type Dialled = Result<(TcpStream, NextHops), DialError>;
-
-enum Wire {
-    Closed,
-    Dialling(Pin<Box<dyn Future<Output = Dialled> + Send>>),
-    Open(TcpStream),
-}
-
-/// What the wire reports.
-enum Reported {
-    Dialled(Dialled),
-    Read(usize),
-    Written(usize),
-    Closed(String),
 }
 
 impl PeerTask {
@@ -69,6 +57,7 @@ impl PeerTask {
         orders: watch::Receiver<Orders>,
         path: Path,
         telling: Telling,
+        (routers, callers): (watch::Receiver<Routers>, mpsc::Receiver<Opened>),
     ) -> Self {
         let longest_retry = orders.borrow().longest_retry;
         let session = Session::new(Instant::now(), blueprint.settings.clone(), longest_retry, rand::random());
@@ -78,8 +67,11 @@ impl PeerTask {
             orders,
             path,
             telling,
-            wire: Wire::Closed,
-            outbox: Vec::new(),
+            routers,
+            callers,
+            asking: None,
+            dialled: Wire::default(),
+            accepted: Wire::default(),
             ordered: true,
         }
     }
@@ -96,7 +88,12 @@ impl PeerTask {
                 return;
             }
             tokio::select! {
-                reported = self.wire.next(&mut buffer, &self.outbox) => self.take(reported, &buffer),
+                ready = self.dialled.ready() => self.act(Origin::Dialled, ready, &mut buffer),
+                ready = self.accepted.ready() => self.act(Origin::Accepted, ready, &mut buffer),
+                Some((stream, next_hops)) = self.callers.recv() => {
+                    self.asking = Some(stream);
+                    self.session.handle_input(Instant::now(), Input::Accepted(next_hops));
+                }
                 () = sleep_until(self.session.next_timeout()) => {
                     self.session.handle_timeout(Instant::now());
                 }
@@ -122,7 +119,7 @@ impl PeerTask {
         let orders = self.orders.borrow_and_update();
         if let Some(farewell) = &orders.stop {
             self.session.handle_input(Instant::now(), Input::Stop(farewell.clone()));
-        } else if self.outbox.is_empty() {
+        } else if self.dialled.is_flushed() && self.accepted.is_flushed() {
             self.session.set_longest_retry(orders.longest_retry);
             self.session.handle_input(Instant::now(), Input::Desired(&orders.routes));
         } else {
@@ -132,94 +129,64 @@ impl PeerTask {
         self.ordered = false;
     }
 
-    fn take(&mut self, reported: Reported, buffer: &[u8]) {
+    fn wire(&mut self, origin: Origin) -> &mut Wire {
+        match origin {
+            Origin::Dialled => &mut self.dialled,
+            Origin::Accepted => &mut self.accepted,
+        }
+    }
+
+    fn act(&mut self, origin: Origin, ready: Ready, buffer: &mut [u8]) {
         let now = Instant::now();
-        match reported {
-            Reported::Dialled(Ok((stream, next_hops))) => {
-                self.wire = Wire::Open(stream);
-                self.session.handle_input(now, Input::Connected(next_hops));
+        let wire = self.wire(origin);
+        let moved = match ready {
+            Ready::Dialled(Ok((stream, next_hops))) => {
+                wire.open(stream);
+                return self.session.handle_input(now, Input::Connected(next_hops));
             }
-            Reported::Dialled(Err(error)) => {
-                self.wire = Wire::Closed;
-                self.session.handle_input(now, Input::DialFailed(error.to_string()));
+            Ready::Dialled(Err(error)) => {
+                return self.session.handle_input(now, Input::DialFailed(error.to_string()));
             }
-            Reported::Read(length) => {
+            Ready::Read => wire.read(buffer),
+            Ready::Write => wire.flush(),
+        };
+        match moved {
+            Some(Moved::Read(length)) => {
                 let bytes = buffer.get(..length).unwrap_or_default();
-                self.session.handle_input(now, Input::Received(bytes));
+                self.session.handle_input(now, Input::Received(origin, bytes));
             }
-            Reported::Written(length) => {
-                self.outbox.drain(..length);
-                if self.outbox.is_empty() {
-                    self.session.handle_input(now, Input::Flushed);
-                }
-            }
-            Reported::Closed(how) => {
-                self.wire = Wire::Closed;
-                self.outbox.clear();
-                self.session.handle_input(now, Input::Closed(how));
-            }
+            Some(Moved::Flushed) => self.session.handle_input(now, Input::Flushed(origin)),
+            Some(Moved::Closed(how)) => self.session.handle_input(now, Input::Closed(origin, how)),
+            None => {}
         }
     }
 
     async fn drain(&mut self) {
         while let Some(output) = self.session.poll_output() {
             match output {
-                Output::Dial => self.wire = Wire::Dialling(Box::pin(dial(self.dial.clone()))),
-                Output::Write(bytes) => self.outbox.extend(bytes),
-                Output::Close => self.close().await,
+                Output::Dial => self.dialled.dial(dial(self.dial.clone(), self.routers.clone())),
+                Output::Accept => {
+                    if let Some(stream) = self.asking.take() {
+                        self.accepted.open(stream);
+                    }
+                }
+                Output::Refuse => self.asking = None,
+                Output::Write(origin, bytes) => self.wire(origin).write(bytes),
+                Output::Close(origin) => {
+                    let farewell = self.wire(origin).close();
+                    let is_last = self.dialled.is_closed() && self.accepted.is_closed();
+                    match farewell {
+                        // A peer that still has it must not find another one beside it.
+                        Some(farewell) if is_last => farewell.await,
+                        // The other connection is not to wait.
+                        Some(farewell) => drop(tokio::spawn(farewell)),
+                        None => {}
+                    }
+                }
                 Output::Event(event) => self.telling.event(&event),
             }
         }
     }
-
-    /// Closes the connection; what waits to be written is what the peer is told last.
-    async fn close(&mut self) {
-        let wire = std::mem::replace(&mut self.wire, Wire::Closed);
-        let last_words = std::mem::take(&mut self.outbox);
-        if let Wire::Open(stream) = wire
-            && !last_words.is_empty()
-        {
-            // A peer that does not take them in time does without.
-            let _ = tokio::time::timeout(FAREWELL, farewell(stream, &last_words)).await;
-        }
-    }
-}
-
-impl Wire {
-    async fn next(&mut self, buffer: &mut [u8], outbox: &[u8]) -> Reported {
-        match self {
-            Self::Closed => std::future::pending().await,
-            Self::Dialling(dialling) => Reported::Dialled(dialling.as_mut().await),
-            Self::Open(stream) => loop {
-                let outcome = tokio::select! {
-                    ready = stream.readable() => {
-                        ready.and_then(|()| stream.try_read(buffer)).map(|length| match length {
-                            0 => Reported::Closed("the peer closed it".to_owned()),
-                            length => Reported::Read(length),
-                        })
-                    }
-                    ready = stream.writable(), if !outbox.is_empty() => {
-                        ready.and_then(|()| stream.try_write(outbox)).map(Reported::Written)
-                    }
-                };
-                match outcome {
-                    Ok(reported) => return reported,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Reported::Closed(error.to_string()),
-                }
-            },
-        }
-    }
-}
-
-/// Writes, says that nothing more comes, and waits until the peer has closed too: closing while it still
-/// sends would reset the connection, and the last words could be lost with it.
-async fn farewell(mut stream: TcpStream, last_words: &[u8]) -> io::Result<()> {
-    stream.write_all(last_words).await?;
-    stream.shutdown().await?;
-    let mut rest = [0; 1024];
-    while stream.read(&mut rest).await? > 0 {}
-    Ok(())
 }
 
 async fn sleep_until(at: Option<Instant>) {

@@ -39,8 +39,11 @@ pub(super) struct Dial {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Address(SocketAddr),
-    /// The router at the other end of a link, which would have to be found first.
-    Interface(String),
+    /// The router at the other end of a link, which is found first.
+    Interface {
+        interface: String,
+        port: u16,
+    },
 }
 
 impl Blueprint {
@@ -68,7 +71,9 @@ impl Blueprint {
             dial: Dial {
                 target: match &peer.neighbor {
                     Neighbor::Address(address) => Target::Address((*address, peer.port.get()).into()),
-                    Neighbor::Interface(interface) => Target::Interface(interface.clone()),
+                    Neighbor::Interface(interface) => {
+                        Target::Interface { interface: interface.clone(), port: peer.port.get() }
+                    }
                 },
                 source: peer.source_address,
                 password: peer.password.clone(),
@@ -87,7 +92,7 @@ impl Blueprint {
     pub(super) fn label(&self) -> String {
         match &self.dial.target {
             Target::Address(address) => address.to_string(),
-            Target::Interface(interface) => interface.clone(),
+            Target::Interface { interface, .. } => interface.clone(),
         }
     }
 }
@@ -97,7 +102,7 @@ impl fmt::Display for Blueprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.dial.target {
             Target::Address(address) => address.ip().fmt(f),
-            Target::Interface(interface) => f.write_str(interface),
+            Target::Interface { interface, .. } => f.write_str(interface),
         }
     }
 }

@@ -4,6 +4,7 @@ mod bench;
 mod bird;
 mod faults;
 mod frr;
+mod listen;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
@@ -73,6 +74,11 @@ impl Bench {
     }
 
     async fn with(router: TcpListener) -> Self {
+        Self::listening(router, None).await
+    }
+
+    /// With a speaker that listens on this port.
+    async fn listening(router: TcpListener, listen: Option<NonZeroU16>) -> Self {
         let (server, client) = Server::serve().await;
         let registry = Registry::new();
         let (desired, receiver) = watch::channel(None);
@@ -85,6 +91,8 @@ impl Bench {
             events: EventQueue::start(client, "metallb-speaker", "node-1"),
             reachable,
             sessions: standing,
+            routers: watch::channel(Routers::new()).0,
+            listen,
         };
         let address = router.local_addr().unwrap();
         let bgp = Bgp::start(receiver, context);
@@ -348,7 +356,8 @@ async fn what_keeps_a_session_from_being_dialled_is_said() {
         let mut peer = bench.peer();
         change(&mut peer);
         let blueprint = Blueprint::new(&peer, "node-1");
-        dial::dial(blueprint.dial).await.unwrap_err().to_string()
+        let routers = watch::channel(Routers::new()).1;
+        dial::dial(blueprint.dial, routers).await.unwrap_err().to_string()
     };
     let missing = attempt(&|peer| peer.password_secret = Some("bgp".to_owned())).await;
     assert!(missing.contains("Secret bgp"), "never without the password: {missing}");
@@ -356,8 +365,10 @@ async fn what_keeps_a_session_from_being_dialled_is_said() {
     assert!(source.contains("address \"192.0.2.1\" doesn't exist on this host"), "{source}");
     let long = attempt(&|peer| peer.password = Some(Password::new("x".repeat(81)))).await;
     assert!(long.contains("81 bytes"), "{long}");
-    let interface = attempt(&|peer| peer.neighbor = Neighbor::Interface("eth0".to_owned())).await;
-    assert!(interface.contains("peerAddress"), "{interface}");
+    let interface = attempt(&|peer| peer.neighbor = Neighbor::Interface("no-such".to_owned())).await;
+    assert!(interface.contains("there is no interface no-such"), "{interface}");
+    let silent = attempt(&|peer| peer.neighbor = Neighbor::Interface("lo".to_owned())).await;
+    assert!(silent.contains("no router advertises itself on interface lo"), "{silent}");
     let vrf = attempt(&|peer| peer.vrf = Some("red".to_owned())).await;
     assert!(vrf.contains("VRF red"), "{vrf}");
 }
@@ -378,7 +389,9 @@ fn a_password_opens_the_session_and_no_other_does() {
             peer
         };
         let wrong = Blueprint::new(&with("other"), "node-1");
-        let answered = tokio::time::timeout(Duration::from_millis(500), dial::dial(wrong.dial)).await;
+        let routers = watch::channel(Routers::new()).1;
+        let dialled = dial::dial(wrong.dial, routers);
+        let answered = tokio::time::timeout(Duration::from_millis(500), dialled).await;
         assert!(answered.is_err(), "nobody answers a wrong signature");
         bench.want(with("secret"), routes([100]));
         let mut router = bench.accept().await;

@@ -38,11 +38,7 @@ pub(super) struct NdpSocket {
 impl NdpSocket {
     /// Opens a socket for neighbor messages.
     pub(super) fn open(interface: u32) -> io::Result<Self> {
-        let [a, b, c] = filter::ours();
         let program = [
-            a,
-            b,
-            c,
             filter::load_byte(NEXT_HEADER),
             filter::jump_equal(ICMPV6, 0, 3),
             filter::load_byte(ICMP_TYPE),
@@ -51,7 +47,7 @@ impl NdpSocket {
             filter::end(false),
             filter::end(true),
         ];
-        let packets = PacketSocket::open(interface, EtherType::IPV6, &program)?;
+        let packets = PacketSocket::open(interface, EtherType::IPV6, program)?;
         Ok(Self { packets, interface, members: Vec::new(), groups: BTreeMap::new() })
     }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The SWIM protocol itself is the library's. Here is what it leaves to its user:
-//! - Every known peer that is not a living member is greeted once a second, so a lost greeting, a
+//! - Every known peer that is not a living member is greeted again and again, so a lost greeting, a
 //!   restarted peer and a healed partition all come right by themselves.
 //! - Suspicion is not told by the library: the view is compared after every call.
 //! - A suspicion that was refuted is not acted on when its timer fires (the library would tell the
@@ -27,8 +27,9 @@ use serde::{Deserialize, Serialize};
 
 use super::peers::Peers;
 
-/// How often peers that are no members are greeted.
-const GREETING: Duration = Duration::from_secs(1);
+/// How often peers that are no members are greeted: after a partition nobody yields before it is over for a member,
+/// and two are not to answer for longer than a second.
+const GREETING: Duration = Duration::from_millis(400);
 /// After being declared down by mistake: a greeting under the new identity, soon.
 const REJOIN_GREETING: Duration = Duration::from_millis(100);
 /// How long a speaker that has just started waits for its peers before it believes to be alone.

@@ -125,6 +125,9 @@ struct Speaker {
     /// Announce from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers too.
     #[serde(rename = "ignoreExcludeLB")]
     ignore_exclude_lb: bool,
+    /// TCP port of the nodes on which BGP peers may connect, 179 for most routers; none: none may.
+    #[schemars(range(min = 1, max = 65535))]
+    bgp_listen_port: Option<u16>,
     /// How speakers learn of each other.
     memberlist: Memberlist,
     /// How new pods replace old ones.
@@ -242,6 +245,7 @@ impl Values {
                 affinity: Free::new(),
                 tolerate_master: true,
                 ignore_exclude_lb: false,
+                bgp_listen_port: None,
                 memberlist: Memberlist { ml_bind_port: ferrolb_api::well_known::port::MEMBERLIST },
                 update_strategy: own(
                     json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}),

@@ -74,6 +74,14 @@ fn speaker(value: &mut Value, template: &mut Template) -> anyhow::Result<()> {
     if let Some(args) = speaker["args"].as_array_mut() {
         let flag = "{{- if .Values.speaker.ignoreExcludeLB }}\n- --ignore-exclude-lb\n{{- end }}";
         args.push(json!(template.place(flag)));
+        let flag = "{{- with .Values.speaker.bgpListenPort }}\n- --bgp-listen-port={{ . }}\n{{- end }}";
+        args.push(json!(template.place(flag)));
+    }
+    if let Some(kept) = speaker["securityContext"]["capabilities"]["add"].as_array_mut() {
+        // A port of the system's.
+        let listens =
+            "{{- if and .Values.speaker.bgpListenPort (lt (int .Values.speaker.bgpListenPort) 1024) }}";
+        kept.push(json!(template.place(format!("{listens}\n- NET_BIND_SERVICE\n{{{{- end }}}}"))));
     }
     let port = ".Values.speaker.memberlist.mlBindPort";
     for variable in speaker["env"].as_array_mut().into_iter().flatten() {

@@ -112,7 +112,6 @@ impl Compiling<'_> {
         let bfd = references.bfd_profile.as_ref();
         let bfd = bfd.and_then(|profile| self.bfd_profile(profile, peer.as_ref(), profiles, &mut findings));
         let password = self.password(object, &mut findings);
-        findings.extend(not_yet(peer));
         let left_out = findings.iter().any(|(_, problem)| problem.leaves_out());
         let peer = peer.as_ref().filter(|_| !left_out).map(|read| {
             let password = read.password.clone().or(password);
@@ -196,13 +195,6 @@ impl Compiling<'_> {
         };
         password.map_err(|problem| findings.push(("spec.passwordSecret".to_owned(), problem))).ok()
     }
-}
-
-/// What the speakers do not do yet.
-fn not_yet(peer: &Option<Peer>) -> Findings {
-    let by_interface = peer.as_ref().is_some_and(|it| matches!(it.neighbor, Neighbor::Interface(_)));
-    let interface = ("spec.interface".to_owned(), PeerProblem::InterfaceNotUsed);
-    by_interface.then_some(interface).into_iter().collect()
 }
 
 /// Files may have the text itself.

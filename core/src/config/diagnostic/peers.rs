@@ -119,8 +119,6 @@ pub enum PeerProblem {
     },
     /// `disableMP`
     DisableMp,
-    /// Routers are not found by interface yet.
-    InterfaceNotUsed,
 }
 
 /// Longest password that TCP MD5 takes (Linux).
@@ -131,9 +129,7 @@ impl Problem for PeerProblem {
         match self {
             Self::SecretMissing { .. } | Self::BfdProfileMissing(_) | Self::NoNode => Severity::Unresolved,
             Self::DisableMp => Severity::Deprecated,
-            Self::LinkLocal(_) | Self::HoldTimeIsNone(_) | Self::EchoNotUsed(_) | Self::InterfaceNotUsed => {
-                Severity::Doubtful
-            }
+            Self::LinkLocal(_) | Self::HoldTimeIsNone(_) | Self::EchoNotUsed(_) => Severity::Doubtful,
             _ => Severity::Invalid,
         }
     }
@@ -184,9 +180,6 @@ impl Problem for PeerProblem {
                 return f.write_str(
                     "disable mp is deprecated and has no effect since it's the default behavior now",
                 );
-            }
-            Self::InterfaceNotUsed => {
-                return write!(f, "{of}: this version opens no session by interface yet");
             }
             _ => {}
         }
@@ -250,7 +243,6 @@ impl Problem for PeerProblem {
                 Quoted(earlier)
             ),
             Self::DisableMp => "remove disableMP".into(),
-            Self::InterfaceNotUsed => "set peerAddress meanwhile".into(),
         }
     }
 }

@@ -99,6 +99,23 @@ fn what_cannot_be_sent_is_left_out_with_its_reason() {
     assert_eq!(reasons(&without_address), [too_long, ipv6(Unsent::NoNextHop(Family::Ipv6Unicast))]);
 }
 
+/// One octet of length counts 63 communities (RFC 4271 §4.3).
+#[test]
+fn more_communities_than_one_octet_counts_are_sent() {
+    for (count, header) in [(63, "c008fc"), (64, "d0080100"), (900, "d0080e10")] {
+        let communities: Vec<u32> = (0..count).collect();
+        let wanted = rib(&[("10.0.0.1/32", &communities), ("10.0.0.2/32", &[])]);
+        let (sendable, unsent) = export(false).sendable(&wanted);
+        assert!(unsent.is_empty(), "{count}");
+        let mut table = BTreeMap::new();
+        apply(&mut table, &export(false).updates(&AdjRibOut::new(), &sendable));
+        let octets: Vec<u8> = communities.iter().flat_map(|it| it.to_be_bytes()).collect();
+        let attribute = [unhex(header), octets].concat();
+        let has = |attributes: &Vec<u8>| attributes.ends_with(&attribute);
+        assert_eq!(table.values().map(has).collect::<Vec<_>>(), [true, false], "{count}");
+    }
+}
+
 #[test]
 fn ipv4_takes_an_ipv6_next_hop_only_where_that_was_agreed() {
     let next_hops = NextHops { v4: None, ..export(false).next_hops };

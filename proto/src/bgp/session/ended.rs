@@ -56,6 +56,9 @@ pub enum Ended {
     /// RFC 5882 §4: BFD says that the peer cannot be reached.
     #[error("BFD session down: {0}")]
     PathDown(String),
+    /// RFC 4724 §5: the peer restarted and is back before its silence was noticed.
+    #[error("the peer restarted: it opened another connection")]
+    Replaced,
     /// It was to end.
     #[error("stopped")]
     Stopped,
@@ -70,6 +73,16 @@ fn remedy(notification: &Notification) -> &'static str {
 }
 
 impl Ended {
+    /// Whether there was no connection at all.
+    pub(super) fn is_of_dialling(&self) -> bool {
+        matches!(self, Self::DialFailed(_) | Self::DialTimedOut)
+    }
+
+    /// Whether the peer chose the other connection (RFC 4271 §6.8).
+    pub(super) fn is_collision(&self) -> bool {
+        self.received().is_some_and(|it| it.code == Code::COLLISION)
+    }
+
     /// What the peer said.
     pub fn received(&self) -> Option<&Notification> {
         match self {
@@ -84,6 +97,7 @@ impl Ended {
             | Self::HoldTimerExpired(_)
             | Self::SendHoldTimerExpired
             | Self::PathDown(_)
+            | Self::Replaced
             | Self::Stopped => None,
         }
     }
@@ -107,6 +121,7 @@ impl Ended {
             | Self::DialTimedOut
             | Self::Closed(_)
             | Self::Notified { .. }
+            | Self::Replaced
             | Self::Stopped => {
                 return None;
             }

@@ -1,13 +1,13 @@
 //! What a session holds once the peer's OPEN is in.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::phase::Connection;
 use super::received::Received;
 use super::{Ended, Negotiated};
 use crate::bgp::notification::Notification;
-use crate::bgp::{AdjRibOut, Prefix, Unsent};
+use crate::bgp::{AdjRibOut, Prefix, Unsent, timers};
 use crate::jitter::Jitter;
 
 #[derive(Debug)]
@@ -50,6 +50,11 @@ impl Established {
         session
     }
 
+    /// A connection that is not confirmed must not stay for ever, whatever hold time was agreed on.
+    pub(super) fn must_be_confirmed(&mut self, now: Instant) {
+        self.hold_at.get_or_insert(now + timers::OPEN_HOLD);
+    }
+
     /// Something arrived: the peer is there.
     pub(super) fn heard(&mut self, now: Instant) {
         self.hold_at = self.negotiated.times.hold.map(|hold| now + hold);
@@ -72,7 +77,7 @@ impl Established {
     pub(super) fn expired(&self, now: Instant) -> Option<Ended> {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.hold_at) {
-            Some(Ended::HoldTimerExpired(self.negotiated.times.hold.unwrap_or(Duration::ZERO)))
+            Some(Ended::HoldTimerExpired(self.negotiated.times.hold.unwrap_or(timers::OPEN_HOLD)))
         } else if due(self.send_hold_at()) {
             Some(Ended::SendHoldTimerExpired)
         } else {

@@ -7,6 +7,15 @@ use crate::bgp::notification::Notification;
 use crate::bgp::update::Malformed;
 use crate::bgp::{AdjRibOut, NextHops};
 
+/// Who opened a connection. There is one of each at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// This side.
+    Dialled,
+    /// The peer.
+    Accepted,
+}
+
 /// What happened.
 #[derive(Debug)]
 pub enum Input<'a> {
@@ -15,12 +24,14 @@ pub enum Input<'a> {
     Connected(NextHops),
     /// It could not be opened; why, in words.
     DialFailed(String),
+    /// The peer has connected; the addresses are as above. The answer is `Accept` or `Refuse`.
+    Accepted(NextHops),
     /// Bytes arrived.
-    Received(&'a [u8]),
-    /// The connection is gone; how, in words.
-    Closed(String),
-    /// Everything that was to be written is out.
-    Flushed,
+    Received(Origin, &'a [u8]),
+    /// A connection is gone; how, in words.
+    Closed(Origin, String),
+    /// Everything that was to be written to it is out.
+    Flushed(Origin),
     /// The routes that the peer is to have, all of them.
     Desired(&'a Arc<AdjRibOut>),
     /// BFD: packets do not go both ways any more; why, in words.
@@ -43,15 +54,29 @@ pub enum Farewell {
     Eased(Notification),
 }
 
+impl Farewell {
+    /// What a peer is told of which nothing else is asked.
+    pub(super) fn said(&self) -> Option<&Notification> {
+        match self {
+            Self::Silent => None,
+            Self::Said(notification) | Self::Eased(notification) => Some(notification),
+        }
+    }
+}
+
 /// What to do, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// Open a connection to the peer.
     Dial,
+    /// Take up the connection that the peer opened; of an older one it was told to close before.
+    Accept,
+    /// Close the connection that the peer opened, without a word.
+    Refuse,
     /// Write this to the connection.
-    Write(Vec<u8>),
+    Write(Origin, Vec<u8>),
     /// Close the connection after what was written, or give up dialling.
-    Close,
+    Close(Origin),
     /// Something to tell.
     Event(Event),
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::established::{Established, Leaving};
-use super::{Ended, Farewell, Phase, Session};
+use super::{Ended, Farewell, Origin, Output, Phase, Session};
 use crate::bgp::notification::Notification;
 use crate::bgp::{AdjRibOut, Community, PathAttributes, timers};
 
@@ -23,8 +23,9 @@ impl Session {
         };
         match phase {
             Phase::Idle { .. } => {}
-            Phase::Connect { .. } => self.outputs.push_back(super::Output::Close),
-            Phase::OpenSent { .. } | Phase::OpenConfirm(_) => self.end(said.as_ref()),
+            Phase::Connect { .. } => self.outputs.push_back(Output::Close(Origin::Dialled)),
+            Phase::OpenSent { connection, .. } => self.end(connection.origin, said.as_ref()),
+            Phase::OpenConfirm(session) => self.end(session.connection.origin, said.as_ref()),
             // What it was told first counts: the peer is being asked already.
             Phase::Established(session) if session.leaving.is_some() && eased => {
                 return Phase::Established(session);
@@ -51,7 +52,7 @@ impl Session {
     }
 
     fn part(&mut self, now: Instant, session: &Established, farewell: Option<&Notification>) {
-        self.end(farewell);
+        self.end(session.connection.origin, farewell);
         self.down(now, session, Ended::Stopped);
     }
 }

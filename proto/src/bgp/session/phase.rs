@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
+use super::Origin;
 use super::established::Established;
 use crate::bgp::NextHops;
 use crate::bgp::message::Inbox;
@@ -45,6 +46,7 @@ pub(super) enum Phase {
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Connection {
+    pub(super) origin: Origin,
     pub(super) inbox: Inbox,
     pub(super) next_hops: NextHops,
     /// Since when something that was to be written is not out.
@@ -67,6 +69,24 @@ impl Phase {
             Self::Idle { .. } | Self::Connect { .. } => None,
             Self::OpenSent { connection, .. } => Some(connection),
             Self::OpenConfirm(session) | Self::Established(session) => Some(&mut session.connection),
+        }
+    }
+
+    /// Who opened its connection; of one that is being dialled, this side.
+    pub(super) fn origin(&self) -> Option<Origin> {
+        match self {
+            Self::Idle { .. } => None,
+            Self::Connect { .. } => Some(Origin::Dialled),
+            Self::OpenSent { connection, .. } => Some(connection.origin),
+            Self::OpenConfirm(session) | Self::Established(session) => Some(session.connection.origin),
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Idle { until } => *until,
+            Self::Connect { deadline } | Self::OpenSent { deadline, .. } => Some(*deadline),
+            Self::OpenConfirm(session) | Self::Established(session) => session.next_timeout(),
         }
     }
 

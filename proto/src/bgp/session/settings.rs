@@ -77,6 +77,11 @@ impl Negotiated {
         self.export.families()
     }
 
+    /// Whether the peer said that it may restart and keeps its routes meanwhile (RFC 4724).
+    pub(super) fn peer_restarts(&self) -> bool {
+        self.capabilities.iter().any(|it| matches!(it, Capability::GracefulRestart(_)))
+    }
+
     /// What the peer says it can do, in words.
     pub fn capabilities(&self) -> BTreeSet<String> {
         self.capabilities.iter().map(ToString::to_string).collect()

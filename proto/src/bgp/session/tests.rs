@@ -1,3 +1,4 @@
+mod collision;
 mod simulation;
 mod table;
 
@@ -5,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use super::*;
-use crate::bgp::{Asn, Family, NextHops, PathAttributes};
+use crate::bgp::{Asn, Family, NextHops, PathAttributes, Prefix};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -51,8 +52,8 @@ fn in_state(now: Instant, state: State) -> Session {
     let steps: [&dyn Fn(&mut Session); 4] = [
         &|session| session.handle_timeout(now),
         &|session| session.handle_input(now, Input::Connected(next_hops(1))),
-        &|session| session.handle_input(now, Input::Received(&peers_open(&settings(2, 1)))),
-        &|session| session.handle_input(now, Input::Received(&message::keepalive())),
+        &|session| session.handle_input(now, Input::Received(Origin::Dialled, &peers_open(&settings(2, 1)))),
+        &|session| session.handle_input(now, Input::Received(Origin::Dialled, &message::keepalive())),
     ];
     for step in steps {
         if session.state() == state {
@@ -79,8 +80,11 @@ fn told(outputs: &[Output]) -> String {
     };
     let words = outputs.iter().map(|output| match output {
         Output::Dial => "dial".to_owned(),
-        Output::Write(bytes) => name(bytes),
-        Output::Close => "close".to_owned(),
+        Output::Write(_, bytes) => name(bytes),
+        Output::Close(Origin::Dialled) => "close".to_owned(),
+        Output::Close(Origin::Accepted) => "close-accepted".to_owned(),
+        Output::Accept => "accept".to_owned(),
+        Output::Refuse => "refuse".to_owned(),
         Output::Event(Event::Up(_)) => "up".to_owned(),
         Output::Event(Event::Down(_)) => "down".to_owned(),
         Output::Event(Event::Failed(_)) => "failed".to_owned(),
@@ -95,7 +99,7 @@ fn an_established_session_sends_all_routes_then_the_end_then_only_differences() 
     let mut session = in_state(now, State::OpenConfirm);
     session.handle_input(now, Input::Desired(&routes(3)));
     assert_eq!(told(&drain(&mut session)), "", "not before the session is established");
-    session.handle_input(now, Input::Received(&message::keepalive()));
+    session.handle_input(now, Input::Received(Origin::Dialled, &message::keepalive()));
     assert_eq!(told(&drain(&mut session)), "up UPDATE END END");
     assert_eq!((session.announced(), session.updates_sent()), (3, 1));
     session.handle_input(now, Input::Desired(&routes(3)));
@@ -103,10 +107,10 @@ fn an_established_session_sends_all_routes_then_the_end_then_only_differences() 
     session.handle_input(now, Input::Desired(&routes(2)));
     assert_eq!(told(&drain(&mut session)), "UPDATE");
     let refresh = message::frame(5, &[0, 1, 0, 1]);
-    session.handle_input(now, Input::Received(&refresh));
+    session.handle_input(now, Input::Received(Origin::Dialled, &refresh));
     assert_eq!(told(&drain(&mut session)), "UPDATE");
     let other_family = message::frame(5, &[0, 2, 0, 1]);
-    session.handle_input(now, Input::Received(&other_family));
+    session.handle_input(now, Input::Received(Origin::Dialled, &other_family));
     assert_eq!(told(&drain(&mut session)), "");
     assert_eq!((session.announced(), session.updates_sent()), (2, 3));
 }
@@ -118,7 +122,7 @@ fn a_silent_peer_is_given_up_after_the_hold_time_and_told_so() {
     let mut keepalives = 0;
     while let Some(at) = session.next_timeout().filter(|at| *at < now + 90 * SECOND) {
         session.handle_timeout(at);
-        session.handle_input(at, Input::Flushed);
+        session.handle_input(at, Input::Flushed(Origin::Dialled));
         assert_eq!(told(&drain(&mut session)), "KEEPALIVE");
         keepalives += 1;
     }
@@ -128,6 +132,23 @@ fn a_silent_peer_is_given_up_after_the_hold_time_and_told_so() {
     assert_eq!(told(&outputs), "NOTIFICATION 4/0 close down");
     let Some(Output::Event(Event::Down(why))) = outputs.last() else { panic!() };
     assert_eq!(why.to_string(), "hold timer expired: nothing was heard from the peer for 90 s");
+}
+
+/// Without a hold time nobody is given up for silence, but only once there is a session.
+#[test]
+fn a_session_without_hold_time_lasts_and_a_connection_that_is_never_confirmed_does_not() {
+    let now = zero();
+    let without = Settings { hold_time: 0, ..settings(2, 1) };
+    let mut session = in_state(now, State::OpenSent);
+    session.handle_input(now, Input::Received(Origin::Dialled, &peers_open(&without)));
+    assert_eq!(session.next_timeout(), Some(now + 240 * SECOND));
+    session.handle_timeout(now + 240 * SECOND);
+    assert_eq!(told(&drain(&mut session)), "KEEPALIVE NOTIFICATION 4/0 close failed");
+    let mut session = in_state(now, State::OpenSent);
+    session.handle_input(now, Input::Received(Origin::Dialled, &peers_open(&without)));
+    session.handle_input(now, Input::Received(Origin::Dialled, &message::keepalive()));
+    session.handle_input(now, Input::Flushed(Origin::Dialled));
+    assert_eq!((session.state(), session.next_timeout()), (State::Established, None));
 }
 
 /// A machine that slept, or a clock that jumped: however late time is told, it is one expiry and a new try.
@@ -153,16 +174,16 @@ fn a_jump_of_the_clock_ends_the_session_once_and_it_comes_back() {
 fn a_peer_that_reads_nothing_is_given_up() {
     let now = zero();
     let mut session = in_state(now, State::Established);
-    session.handle_input(now, Input::Flushed);
+    session.handle_input(now, Input::Flushed(Origin::Dialled));
     session.handle_input(now, Input::Desired(&routes(1)));
     for second in (0..480).step_by(20) {
         let at = now + second * SECOND;
-        session.handle_input(at, Input::Received(&message::keepalive()));
+        session.handle_input(at, Input::Received(Origin::Dialled, &message::keepalive()));
         session.handle_timeout(at);
         assert_eq!(session.state(), State::Established, "after {second} s");
     }
     drain(&mut session);
-    session.handle_input(now + 479 * SECOND, Input::Received(&message::keepalive()));
+    session.handle_input(now + 479 * SECOND, Input::Received(Origin::Dialled, &message::keepalive()));
     session.handle_timeout(now + 480 * SECOND);
     assert_eq!(told(&drain(&mut session)), "close down");
 }
@@ -186,10 +207,10 @@ fn failures_are_answered_by_longer_pauses_and_a_stable_session_ends_them() {
     let at = session.next_timeout().unwrap();
     session.handle_timeout(at);
     session.handle_input(at, Input::Connected(next_hops(1)));
-    session.handle_input(at, Input::Received(&peers_open(&settings(2, 1))));
-    session.handle_input(at, Input::Received(&message::keepalive()));
+    session.handle_input(at, Input::Received(Origin::Dialled, &peers_open(&settings(2, 1))));
+    session.handle_input(at, Input::Received(Origin::Dialled, &message::keepalive()));
     let later = at + 60 * SECOND;
-    session.handle_input(later, Input::Closed("reset".to_owned()));
+    session.handle_input(later, Input::Closed(Origin::Dialled, "reset".to_owned()));
     assert!(session.next_timeout().unwrap() - later <= SECOND);
 }
 
@@ -197,7 +218,7 @@ fn failures_are_answered_by_longer_pauses_and_a_stable_session_ends_them() {
 fn the_wrong_as_is_named_and_told() {
     let now = zero();
     let mut session = in_state(now, State::OpenSent);
-    session.handle_input(now, Input::Received(&peers_open(&settings(3, 1))));
+    session.handle_input(now, Input::Received(Origin::Dialled, &peers_open(&settings(3, 1))));
     let outputs = drain(&mut session);
     assert_eq!(told(&outputs), "NOTIFICATION 2/2 close failed");
     let Some(Output::Event(Event::Failed(why))) = outputs.last() else { panic!() };
@@ -205,7 +226,7 @@ fn the_wrong_as_is_named_and_told() {
     // The other way round the peer tells us.
     let mut session = in_state(now, State::OpenSent);
     let refusal = message::notification(&Notification::new(Code::BAD_PEER_AS));
-    session.handle_input(now, Input::Received(&refusal));
+    session.handle_input(now, Input::Received(Origin::Dialled, &refusal));
     let Some(Output::Event(Event::Failed(why))) = drain(&mut session).pop() else { panic!() };
     assert_eq!(
         why.to_string(),
@@ -282,31 +303,31 @@ fn leaving_asks_for_other_paths_then_withdraws_then_says_goodbye() {
         let mut session = Session::new(now, settings(local, 2), 30 * SECOND, 0);
         session.handle_timeout(now);
         session.handle_input(now, Input::Connected(next_hops(1)));
-        session.handle_input(now, Input::Received(&peers_open(&settings(2, local))));
+        session.handle_input(now, Input::Received(Origin::Dialled, &peers_open(&settings(2, local))));
         session.handle_input(now, Input::Desired(&routes(2)));
-        session.handle_input(now, Input::Received(&message::keepalive()));
+        session.handle_input(now, Input::Received(Origin::Dialled, &message::keepalive()));
         drain(&mut session);
         let farewell = || Farewell::Eased(Notification::shutdown("the node leaves"));
         session.handle_input(now, Input::Stop(farewell()));
         let outputs = drain(&mut session);
         assert_eq!(told(&outputs), "UPDATE");
-        let [Output::Write(update)] = outputs.as_slice() else { panic!() };
+        let [Output::Write(_, update)] = outputs.as_slice() else { panic!() };
         let has = |attribute: &[u8]| update.windows(attribute.len()).any(|it| it == attribute);
         assert!(has(&[&[0xc0, 8, 4][..], &SHUTDOWN].concat()));
         assert_eq!(has(&[0x40, 5, 4, 0, 0, 0, 0]), preference, "LOCAL_PREF 0 inside the own AS");
         // Meanwhile the session is a session: it refreshes, follows the plan, and is asked only once.
         session.handle_input(now, Input::Stop(farewell()));
         session.handle_input(now, Input::Desired(&routes(3)));
-        session.handle_input(now, Input::Received(&message::frame(5, &[0, 1, 0, 1])));
+        session.handle_input(now, Input::Received(Origin::Dialled, &message::frame(5, &[0, 1, 0, 1])));
         let outputs = drain(&mut session);
         assert_eq!(told(&outputs), "UPDATE UPDATE");
-        let asks = |it: &Output| matches!(it, Output::Write(it) if it.windows(4).any(|it| it == SHUTDOWN));
+        let asks = |it: &Output| matches!(it, Output::Write(_, it) if it.windows(4).any(|it| it == SHUTDOWN));
         assert!(outputs.iter().all(asks));
         let at = session.next_timeout().unwrap();
         session.handle_timeout(at);
         let outputs = drain(&mut session);
         assert_eq!(told(&outputs), "UPDATE NOTIFICATION 6/2 close down");
-        let Some(Output::Write(withdrawal)) = outputs.first() else { panic!() };
+        let Some(Output::Write(_, withdrawal)) = outputs.first() else { panic!() };
         assert_eq!(withdrawal[19..21], [0, 15], "three routes of five octets are withdrawn");
         assert!(session.is_stopped());
     }
@@ -322,11 +343,11 @@ fn graceful_restart_says_once_that_the_speaker_is_back() {
         let at = session.next_timeout().unwrap();
         session.handle_timeout(at);
         session.handle_input(at, Input::Connected(next_hops(1)));
-        session.handle_input(at, Input::Received(&peers_open(&settings(2, 1))));
-        session.handle_input(at, Input::Received(&message::keepalive()));
-        session.handle_input(at, Input::Closed("reset".to_owned()));
+        session.handle_input(at, Input::Received(Origin::Dialled, &peers_open(&settings(2, 1))));
+        session.handle_input(at, Input::Received(Origin::Dialled, &message::keepalive()));
+        session.handle_input(at, Input::Closed(Origin::Dialled, "reset".to_owned()));
         opens.extend(drain(&mut session).into_iter().find_map(|output| match output {
-            Output::Write(bytes) if bytes[18] == 1 => Some(bytes),
+            Output::Write(_, bytes) if bytes[18] == 1 => Some(bytes),
             _ => None,
         }));
     }

@@ -108,6 +108,12 @@ impl Frr {
         assert!(self.command(program).args(arguments).status().unwrap().success(), "{command:?}");
     }
 
+    /// What something says in the router's network.
+    pub(super) fn output(&self, command: &[&str]) -> String {
+        let [program, arguments @ ..] = command else { panic!("no command") };
+        String::from_utf8(self.command(program).args(arguments).output().unwrap().stdout).unwrap()
+    }
+
     pub(super) fn vtysh(&self, commands: &[&str]) -> String {
         let mut vtysh = Command::new("vtysh");
         vtysh.arg("--vty_socket").arg(self.folder.path()).env("VTYSH_HISTFILE", "/dev/null");

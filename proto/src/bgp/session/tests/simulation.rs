@@ -1,51 +1,82 @@
-//! Two sessions and the wire between them: bytes arrive late and in pieces, connections break, routes
-//! change meanwhile. Once the faults are over, each has exactly the other's routes.
+//! Two sessions and the network between them: both dial, bytes arrive late and in pieces, connections
+//! collide and break, routes change meanwhile. Once the faults are over, each has exactly the other's routes.
+
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::bgp::testing::apply;
 
-/// Milliseconds that bytes take.
-const DELAY: u64 = 40;
+/// Milliseconds that anything takes.
+const DELAY: Duration = Duration::from_millis(40);
 
 struct Side {
     session: Session,
-    dialling: bool,
-    connected: bool,
-    /// Bytes on their way to this side, and when they arrive.
-    arriving: VecDeque<(Instant, Vec<u8>)>,
-    /// What the other side has announced here.
-    table: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Whether the other side can connect.
+    listens: bool,
+    dialled: Option<usize>,
+    accepted: Option<usize>,
+    /// What asks to be accepted.
+    asking: Option<usize>,
     ups: usize,
 }
 
 impl Side {
-    fn new(now: Instant, settings: Settings, seed: u64) -> Self {
+    fn new(now: Instant, settings: Settings, listens: bool, seed: u64) -> Self {
         let session = Session::new(now, settings, 30 * SECOND, seed);
-        let (arriving, table) = (VecDeque::new(), BTreeMap::new());
-        Self { session, dialling: false, connected: false, arriving, table, ups: 0 }
+        Self { session, listens, dialled: None, accepted: None, asking: None, ups: 0 }
     }
+
+    fn origin(&self, connection: usize) -> Option<Origin> {
+        let dialled = (self.dialled == Some(connection)).then_some(Origin::Dialled);
+        dialled.or((self.accepted == Some(connection)).then_some(Origin::Accepted))
+    }
+
+    fn connection(&mut self, origin: Origin) -> &mut Option<usize> {
+        match origin {
+            Origin::Dialled => &mut self.dialled,
+            Origin::Accepted => &mut self.accepted,
+        }
+    }
+}
+
+/// What is on its way to a side.
+enum Arrival {
+    Syn(usize),
+    Answer(usize),
+    Refusal(usize),
+    Bytes(usize, Vec<u8>),
+    End(usize),
 }
 
 struct Wire {
     now: Instant,
     sides: [Side; 2],
     piece: usize,
+    arriving: VecDeque<(Instant, usize, Arrival)>,
+    /// By connection: what each side was announced on it.
+    tables: Vec<[BTreeMap<Vec<u8>, Vec<u8>>; 2]>,
 }
 
 impl Wire {
-    fn new(now: Instant, seed: u64, piece: usize) -> Self {
-        let sides = [Side::new(now, settings(1, 2), seed), Side::new(now, settings(2, 1), !seed)];
-        Self { now, sides, piece }
+    fn new(now: Instant, seed: u64, piece: usize, listens: [bool; 2]) -> Self {
+        let sides = [
+            Side::new(now, settings(1, 2), listens[0], seed),
+            Side::new(now, settings(2, 1), listens[1], !seed),
+        ];
+        Self { now, sides, piece, arriving: VecDeque::new(), tables: Vec::new() }
     }
 
-    /// The connection of both breaks; what is on its way is lost.
+    /// Every connection breaks; what is on its way is lost.
     fn cut(&mut self) {
+        self.arriving.clear();
         for side in &mut self.sides {
-            side.arriving.clear();
-            if std::mem::take(&mut side.connected) {
-                side.session.handle_input(self.now, Input::Closed("cut".to_owned()));
+            side.asking = None;
+            for origin in [Origin::Dialled, Origin::Accepted] {
+                if side.connection(origin).take().is_some() {
+                    side.session.handle_input(self.now, Input::Closed(origin, "cut".to_owned()));
+                }
             }
         }
         self.settle();
@@ -60,85 +91,125 @@ impl Wire {
         let end = self.now + time;
         loop {
             self.settle();
-            let next = self.sides.iter().flat_map(|side| {
-                side.session.next_timeout().into_iter().chain(side.arriving.front().map(|it| it.0))
-            });
-            let Some(next) = next.min().filter(|at| *at <= end) else { break };
+            let timeouts = self.sides.iter().filter_map(|side| side.session.next_timeout());
+            let next = timeouts.chain(self.arriving.front().map(|it| it.0)).min();
+            let Some(next) = next.filter(|at| *at <= end) else { break };
             self.now = self.now.max(next);
             for side in &mut self.sides {
                 side.session.handle_timeout(self.now);
-                while let Some((_, bytes)) = side.arriving.pop_front_if(|it| it.0 <= self.now) {
-                    side.session.handle_input(self.now, Input::Received(&bytes));
-                }
+            }
+            self.settle();
+            while let Some((_, side, arrival)) = self.arriving.pop_front_if(|it| it.0 <= self.now) {
+                self.arrive(side, arrival);
+                self.settle();
             }
         }
         self.now = end;
     }
 
+    fn arrive(&mut self, index: usize, arrival: Arrival) {
+        let now = self.now;
+        let hops = next_hops(u8::try_from(index + 1).unwrap());
+        let side = &mut self.sides[index];
+        match arrival {
+            Arrival::Syn(connection) if side.listens => {
+                side.asking = Some(connection);
+                side.session.handle_input(now, Input::Accepted(hops));
+                // The kernel answers before anybody is asked.
+                self.send(1 - index, Arrival::Answer(connection));
+            }
+            Arrival::Syn(connection) => self.send(1 - index, Arrival::Refusal(connection)),
+            Arrival::Answer(connection) if side.dialled == Some(connection) => {
+                side.session.handle_input(now, Input::Connected(hops));
+            }
+            Arrival::Answer(connection) => self.send(1 - index, Arrival::End(connection)),
+            Arrival::Refusal(connection) => {
+                if side.dialled.take_if(|it| *it == connection).is_some() {
+                    side.session.handle_input(now, Input::DialFailed("refused".to_owned()));
+                }
+            }
+            Arrival::Bytes(connection, bytes) => {
+                if let Some(origin) = side.origin(connection) {
+                    side.session.handle_input(now, Input::Received(origin, &bytes));
+                }
+            }
+            Arrival::End(connection) => {
+                if let Some(origin) = side.origin(connection) {
+                    *side.connection(origin) = None;
+                    side.session.handle_input(now, Input::Closed(origin, "end of stream".to_owned()));
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, to: usize, arrival: Arrival) {
+        self.arriving.push_back((self.now + DELAY, to, arrival));
+    }
+
     /// Carries out what the sessions want, until they want nothing.
     fn settle(&mut self) {
-        loop {
-            let mut busy = false;
-            for index in 0..2 {
-                while let Some(output) = self.sides[index].session.poll_output() {
-                    busy = true;
-                    self.perform(index, output);
-                }
-            }
-            if self.sides.iter().all(|side| side.dialling) {
-                busy = true;
-                for (host, side) in (1..).zip(&mut self.sides) {
-                    (side.dialling, side.connected) = (false, true);
-                    side.arriving.clear();
-                    side.table.clear();
-                    side.session.handle_input(self.now, Input::Connected(next_hops(host)));
-                }
-            }
-            if !busy {
-                return;
+        for index in [0, 1, 0] {
+            while let Some(output) = self.sides[index].session.poll_output() {
+                self.perform(index, output);
             }
         }
     }
 
     fn perform(&mut self, index: usize, output: Output) {
-        let [a, b] = &mut self.sides;
-        let (here, there) = if index == 0 { (a, b) } else { (b, a) };
+        let side = &mut self.sides[index];
         match output {
-            Output::Dial => here.dialling = true,
-            Output::Write(bytes) => {
+            Output::Dial => {
+                assert!(side.dialled.is_none(), "one connection is dialled at a time");
+                let connection = self.tables.len();
+                side.dialled = Some(connection);
+                self.tables.push(Default::default());
+                self.send(1 - index, Arrival::Syn(connection));
+            }
+            Output::Accept => {
+                assert!(side.accepted.is_none(), "the older one was to be closed");
+                side.accepted = side.asking.take();
+            }
+            Output::Refuse => {
+                let connection = side.asking.take().unwrap();
+                self.send(1 - index, Arrival::End(connection));
+            }
+            Output::Write(origin, bytes) => {
+                let connection = side.connection(origin).unwrap();
                 if bytes[18] == message::UPDATE {
-                    apply(&mut there.table, std::slice::from_ref(&bytes));
+                    apply(&mut self.tables[connection][1 - index], std::slice::from_ref(&bytes));
                 }
-                let at = self.now + Duration::from_millis(DELAY);
-                there.arriving.extend(bytes.chunks(self.piece).map(|piece| (at, piece.to_vec())));
-                here.session.handle_input(self.now, Input::Flushed);
-            }
-            Output::Close => {
-                here.dialling = false;
-                if std::mem::take(&mut here.connected) && std::mem::take(&mut there.connected) {
-                    // What was written before arrives before the end.
-                    for (_, bytes) in std::mem::take(&mut there.arriving) {
-                        there.session.handle_input(self.now, Input::Received(&bytes));
-                    }
-                    there.session.handle_input(self.now, Input::Closed("end of stream".to_owned()));
+                side.session.handle_input(self.now, Input::Flushed(origin));
+                for piece in bytes.chunks(self.piece) {
+                    self.send(1 - index, Arrival::Bytes(connection, piece.to_vec()));
                 }
             }
-            Output::Event(Event::Up(_)) => here.ups += 1,
+            Output::Close(origin) => {
+                let connection = side.connection(origin).take().unwrap();
+                self.send(1 - index, Arrival::End(connection));
+            }
+            Output::Event(Event::Up(_)) => side.ups += 1,
             Output::Event(Event::Ignored(why)) => panic!("{why}"),
             Output::Event(Event::Down(_) | Event::Failed(_)) => {}
         }
+    }
+
+    /// What a side was announced on the one connection that is left; none if there is another number of them.
+    fn table(&self, index: usize) -> Option<usize> {
+        let side = &self.sides[index];
+        let connection = side.dialled.xor(side.accepted)?;
+        Some(self.tables[connection][index].len())
     }
 }
 
 #[test]
 fn two_sessions_stay_up_for_hours_and_say_little() {
-    let mut wire = Wire::new(zero(), 1, 4096);
+    let mut wire = Wire::new(zero(), 1, 4096, [true, true]);
     wire.desire(0, &routes(5));
     wire.run(4 * 3600 * SECOND);
     for side in &wire.sides {
         assert_eq!((side.session.state(), side.ups), (State::Established, 1));
     }
-    assert_eq!((wire.sides[1].table.len(), wire.sides[0].session.updates_sent()), (5, 1));
+    assert_eq!((wire.table(1), wire.sides[0].session.updates_sent()), (Some(5), 1));
 }
 
 #[derive(Clone, Debug)]
@@ -155,6 +226,7 @@ proptest! {
     fn after_any_faults_each_side_has_the_routes_of_the_other(
         seed: u64,
         piece in 1usize..200,
+        listens in prop_oneof![Just([true, false]), Just([false, true]), Just([true, true])],
         steps in proptest::collection::vec(
             prop_oneof![
                 (1u64..20_000).prop_map(Step::Run),
@@ -164,7 +236,7 @@ proptest! {
             1..40,
         ),
     ) {
-        let mut wire = Wire::new(zero(), seed, piece);
+        let mut wire = Wire::new(zero(), seed, piece, listens);
         let mut wanted = [0, 0];
         for step in steps {
             match step {
@@ -180,7 +252,7 @@ proptest! {
         for (side, other) in [(0, 1), (1, 0)] {
             prop_assert_eq!(wire.sides[side].session.state(), State::Established);
             prop_assert_eq!(wire.sides[side].session.announced(), wanted[side]);
-            prop_assert_eq!(wire.sides[other].table.len(), wanted[side]);
+            prop_assert_eq!(wire.table(other), Some(wanted[side]));
         }
     }
 }

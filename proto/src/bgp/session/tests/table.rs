@@ -19,13 +19,14 @@ fn happen(session: &mut Session, now: Instant, event: &str) {
     };
     let input = match event {
         "connected" => Input::Connected(next_hops(1)),
+        "accepted" => Input::Accepted(next_hops(1)),
         "dial failed" => Input::DialFailed("connection refused".to_owned()),
-        "closed" => Input::Closed("reset".to_owned()),
+        "closed" => Input::Closed(Origin::Dialled, "reset".to_owned()),
         "path down" => Input::PathDown("silence".to_owned()),
         "path up" => Input::PathUp,
         "stop" => Input::Stop(Farewell::Said(Notification::shutdown(""))),
         "time" => return session.handle_timeout(now + 3600 * SECOND),
-        _ => Input::Received(&bytes),
+        _ => Input::Received(Origin::Dialled, &bytes),
     };
     session.handle_input(now, input);
 }
@@ -35,7 +36,7 @@ fn every_state_answers_every_event() {
     use State::{Connect, Established, Idle, OpenConfirm, OpenSent};
     let states = [Idle, Connect, OpenSent, OpenConfirm, Established];
     // What each state says, and the state after; `-`: nothing and the same one.
-    let table: [(&str, [(&str, State); 5]); 15] = [
+    let table: [(&str, [(&str, State); 5]); 16] = [
         (
             "time",
             [
@@ -49,6 +50,16 @@ fn every_state_answers_every_event() {
         (
             "connected",
             [("close", Idle), ("OPEN", OpenSent), ("", OpenSent), ("", OpenConfirm), ("", Established)],
+        ),
+        (
+            "accepted",
+            [
+                ("accept OPEN", OpenSent),
+                ("accept OPEN", Connect),
+                ("accept OPEN", OpenSent),
+                ("accept OPEN", OpenConfirm),
+                ("refuse", Established),
+            ],
         ),
         ("dial failed", [("", Idle), ("failed", Idle), ("", OpenSent), ("", OpenConfirm), ("", Established)]),
         ("closed", [("", Idle), ("failed", Idle), ("failed", Idle), ("failed", Idle), ("down", Idle)]),
@@ -181,12 +192,12 @@ proptest! {
         let now = zero();
         let mut session = in_state(now, state);
         for piece in &pieces {
-            session.handle_input(now, Input::Received(piece));
+            session.handle_input(now, Input::Received(Origin::Dialled, piece));
         }
         let outputs = drain(&mut session);
         prop_assert!(outputs.len() <= 4 + pieces.len());
         let ended = outputs.iter().any(|it| matches!(it, Output::Event(Event::Down(_) | Event::Failed(_))));
         prop_assert_eq!(ended, session.state() == State::Idle);
-        prop_assert_eq!(ended, outputs.contains(&Output::Close));
+        prop_assert_eq!(ended, outputs.contains(&Output::Close(Origin::Dialled)));
     }
 }
