@@ -213,6 +213,8 @@ pub mod condition {
         pub const ROLLOUT_IN_PROGRESS: &str = "RolloutInProgress";
         /// A workload gave up getting its pods ready.
         pub const ROLLOUT_STALLED: &str = "RolloutStalled";
+        /// The object is where no operator looks after it.
+        pub const INCORRECT_NAMESPACE: &str = "IncorrectNamespace";
         /// The object asks for a BGP implementation that is not there.
         pub const UNSUPPORTED_BACKEND: &str = "UnsupportedBackend";
         /// The object asks for what Kubernetes would refuse.

@@ -75,6 +75,11 @@ fn what_cannot_be_is_named_and_taken_back_without_a_trace() {
         let said = patch(&product, &spec).unwrap_err();
         assert!(said.contains(says), "{spec}: {said}");
     }
+    let second = json!({
+        "apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"name": "second", "namespace": NAMESPACE},
+    });
+    let said = product.lab.apply(&second.to_string()).unwrap_err().to_string();
+    assert!(said.contains("the operator honours one MetalLB object only: name it metallb"), "{said}");
     for Mistake { spec, condition: (type_, status, reason), says } in mistakes() {
         patch(&product, &spec).unwrap_or_else(|error| panic!("{error}"));
         until(&format!("{spec} is named"), Duration::from_secs(60), || {
@@ -100,5 +105,27 @@ fn what_cannot_be_is_named_and_taken_back_without_a_trace() {
             if upgradeable && seen { Ok(()) } else { Err(metallb["status"].to_string()) }
         });
     }
+    elsewhere(&product);
     until("the Service answers", Duration::from_secs(60), || product.curl());
+}
+
+/// An object in a namespace where no operator is.
+fn elsewhere(product: &Product) {
+    let object = json!({
+        "apiVersion": "metallb.io/v1beta1", "kind": "MetalLB",
+        "metadata": {"name": "metallb", "namespace": "demo"}, "spec": {"nodeSelector": {"rack": "none"}},
+    });
+    product.lab.apply(&object.to_string()).unwrap();
+    until("it is told where it belongs", Duration::from_secs(30), || {
+        let metallb = product.get(&["-n", "demo", "metallb", "metallb"])?;
+        let message = text(&metallb["status"]["conditions"][3]["message"]);
+        let named = condition(&metallb, "Degraded") == Some("True")
+            && condition(&metallb, "Available") == Some("False")
+            && message.contains("create it there by the name metallb, and: kubectl -n demo delete metallb")
+            && message.contains(NAMESPACE);
+        if named { Ok(()) } else { Err(metallb["status"].to_string()) }
+    });
+    let metallb = product.get(&["-n", NAMESPACE, "metallb", "metallb"]).unwrap();
+    assert_eq!(condition(&metallb, "Upgradeable"), Some("True"), "{}", metallb["status"]);
+    product.kubectl(&["-n", "demo", "delete", "metallb", "metallb", "--timeout=30s"]);
 }

@@ -185,7 +185,8 @@ fn cause(desired: &Value, live: Option<&Live>, applied: Option<&Applied>) -> Opt
 }
 
 /// The plan while there is no `MetalLB` object: the garbage collector takes what the object owned, the
-/// operator what no namespaced object can own. Where the owner went and was told to leave its operands
+/// operator what no namespaced object can own: last applied, first deleted, so that nobody is asked who is not
+/// there, and rights go last. Where the owner went and was told to leave its operands
 /// behind (`--cascade=orphan`), they still need the rest, and everything stays.
 pub fn plan_without_owner(live: &BTreeMap<ObjectKey, Live>) -> Plan {
     let workload = |kind: Kind| matches!(kind, Kind::Deployment | Kind::DaemonSet);
@@ -194,6 +195,7 @@ pub fn plan_without_owner(live: &BTreeMap<ObjectKey, Live>) -> Plan {
     }
     let delete = live
         .iter()
+        .rev()
         .filter(|(key, live)| key.kind.scope() == Scope::Cluster && !live.is_terminating())
         .map(|(key, live)| (key.clone(), live.uid().to_owned()))
         .collect();

@@ -32,13 +32,14 @@ use serde_json::{Value, json};
 use crate::drift::Live;
 use crate::gate::{Announcement, ServiceName, announced};
 use crate::memberlist::key_in;
+use crate::render::monitoring::{PrometheusRule, ServiceMonitor};
 use crate::render::{Kind, ObjectKey, OpenShift, for_each_kind, manager, openshift, owned_labels};
 
 /// Namespace and name of what says where the API server is.
 const API_SERVER: (&str, &str) = ("default", "kubernetes");
 
-/// The operator's view of the cluster: the `MetalLB` objects of its namespace, the Secrets that BGPPeers
-/// name, and everything that carries its labels.
+/// The operator's view of the cluster: the `MetalLB` objects, the Secrets that BGPPeers name, and everything
+/// that carries its labels.
 pub(crate) struct Platform {
     client: Client,
     namespace: String,
@@ -54,11 +55,17 @@ pub(crate) struct Platform {
 trait Snapshot: Send + Sync {
     /// Name and content of every object.
     fn objects(&self) -> Vec<(String, Value)>;
+    /// Whether the cluster has the kind.
+    fn is_served(&self) -> bool;
 }
 
 impl<K: Watched + Serialize> Snapshot for Store<K> {
     fn objects(&self) -> Vec<(String, Value)> {
         self.list().iter().map(|object| (object.name_any(), to_value(object.as_ref()))).collect()
+    }
+
+    fn is_served(&self) -> bool {
+        Self::is_served(self)
     }
 }
 
@@ -79,7 +86,11 @@ macro_rules! access {
             let config = watcher::Config::default().labels(&labels.join(","));
             vec![$({
                 let api = api!($scope, $kind, process.client.clone(), &process.namespace);
-                let store: Box<dyn Snapshot> = Box::new(watches.add_with(api, config.clone()));
+                let store: Box<dyn Snapshot> = Box::new(if Kind::$kind.is_optional() {
+                    watches.add_optional(api, config.clone())
+                } else {
+                    watches.add_with(api, config.clone())
+                });
                 (Kind::$kind, store)
             }),*]
         }
@@ -159,7 +170,8 @@ impl Platform {
         Self {
             client: process.client.clone(),
             namespace: process.namespace.clone(),
-            metallbs: watches.add(Api::namespaced(process.client.clone(), &process.namespace)),
+            // One in another namespace is told so.
+            metallbs: watches.add(Api::all(process.client.clone())),
             peers: watches.add_pruned(
                 Api::namespaced(process.client.clone(), &process.namespace),
                 watcher::Config::default(),
@@ -191,6 +203,11 @@ impl Platform {
     /// The one object that is honoured.
     pub(crate) fn metallb(&self) -> Option<Arc<MetalLB>> {
         self.metallbs.get(&self.namespace, object::METALLB)
+    }
+
+    /// All `MetalLB` objects of the cluster.
+    pub(crate) fn metallbs(&self) -> Vec<Arc<MetalLB>> {
+        self.metallbs.list()
     }
 
     /// The Secrets that BGPPeers name.
@@ -262,6 +279,11 @@ impl Platform {
             .collect()
     }
 
+    /// The kinds of operands that the cluster does not have.
+    pub(crate) fn absent(&self) -> BTreeSet<Kind> {
+        self.operands.iter().filter(|(_, store)| !store.is_served()).map(|(kind, _)| *kind).collect()
+    }
+
     /// Whether the cluster is an OpenShift.
     pub(crate) async fn is_openshift(&self) -> Result<bool, WriteError> {
         let groups = write::bounded(self.client.list_api_groups()).await?;
@@ -331,21 +353,23 @@ impl Platform {
         Ok(spec.containers.into_iter().find(|of| of.name == container).and_then(|of| of.image))
     }
 
-    /// Writes the status of the `MetalLB` object.
+    /// Writes the status of a `MetalLB` object.
     pub(crate) async fn write_status(
         &self,
         metallb: &MetalLB,
         status: &MetalLBStatus,
     ) -> Result<(), WriteError> {
-        let api: Api<MetalLB> = Api::namespaced(self.client.clone(), &self.namespace);
+        let namespace = metallb.namespace().unwrap_or_default();
+        let api: Api<MetalLB> = Api::namespaced(self.client.clone(), &namespace);
+        let name = metallb.name_any();
         let object = json!({
             "apiVersion": MetalLB::api_version(&()),
             "kind": MetalLB::kind(&()),
             // The uid keeps the status of a deleted object off its successor.
-            "metadata": {"name": object::METALLB, "uid": metallb.metadata.uid},
+            "metadata": {"name": name, "uid": metallb.metadata.uid},
             "status": status,
         });
-        write::apply_status(&api, field_manager::OPERATOR, object::METALLB, &object).await.map(|_| ())
+        write::apply_status(&api, field_manager::OPERATOR, &name, &object).await.map(|_| ())
     }
 }
 

@@ -10,7 +10,7 @@ use ferrolb_runtime::lease::Held;
 use ferrolb_runtime::write::WriteError;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use kube::Resource;
+use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::platform::{Platform, explain};
 use crate::reach::{Behind, Reach};
 use crate::render::{Kind, ObjectKey, Observed, Settings, manager, render, renews_lease};
-use crate::status::{Problem, Rollout, Workloads, refusal, rollouts, status, transition};
+use crate::status::{Problem, Rollout, Workloads, misplaced, refusal, rollouts, status, transition};
 
 /// What the operator keeps from pass to pass.
 pub(crate) struct Reconciler {
@@ -87,12 +87,36 @@ impl Reconciler {
     pub(crate) async fn pass(&mut self) -> Next {
         let live = self.platform.live(); // client: from the watches
         self.memory.see(&live);
-        match self.platform.metallb() {
+        let next = match self.platform.metallb() {
             None => self.pass_without_object(&live).await,
             // The garbage collector is at work; with what it does to the operands, the end is an event.
             Some(metallb) if metallb.metadata.deletion_timestamp.is_some() => Next::OnChange,
             Some(metallb) => self.pass_for(&metallb, live).await,
+        };
+        if self.tell_misplaced().await { next } else { Next::Retry }
+    }
+
+    /// Tells objects in other namespaces that they count for nothing; says whether that worked.
+    async fn tell_misplaced(&self) -> bool {
+        let mut worked = true;
+        for metallb in self.platform.metallbs() {
+            let status = misplaced(&metallb, &self.settings.namespace, Timestamp::now()); // pure
+            let Some(status) = status.filter(|_| self.held.now()) else { continue };
+            let object = format!("{}/{}", metallb.namespace().unwrap_or_default(), metallb.name_any());
+            match self.platform.write_status(&metallb, &status).await {
+                // client
+                Ok(()) => {
+                    tracing::warn!(event = "misplaced", object, "a MetalLB object in another namespace")
+                }
+                Err(error) if error.is_not_found() => {}
+                Err(error) => {
+                    let error = explain(&error);
+                    tracing::warn!(op = "writeStatus", object, error, "status not written");
+                    worked = false;
+                }
+            }
         }
+        worked
     }
 
     async fn pass_without_object(&mut self, live: &BTreeMap<ObjectKey, Live>) -> Next {
@@ -140,7 +164,8 @@ impl Reconciler {
             || unproven
             || problem.as_ref().is_some_and(|problem| !matches!(problem, Problem::Refused(_)))
             || rollouts.iter().any(|rollout| rollout.lacks_pods);
-        let status = status(metallb, &rollouts, problem.as_ref(), Timestamp::now()); // pure
+        let absent = self.platform.absent();
+        let status = status(metallb, &rollouts, problem.as_ref(), &absent, Timestamp::now()); // pure
         self.metrics.pass(problem.is_none());
         self.metrics.state(&rollouts, degraded(status.as_ref().or(metallb.status.as_ref())));
         self.tell(problem);
@@ -359,6 +384,7 @@ impl Reconciler {
             api_ports,
             openshift,
             leases_are_used: pods.iter().any(|pod| renews_lease(pod)),
+            absent: self.platform.absent(),
         })
     }
 

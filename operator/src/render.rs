@@ -9,6 +9,7 @@ mod budget;
 mod controller;
 mod log_level;
 pub mod manager;
+pub mod monitoring;
 mod network_policy;
 mod object;
 pub mod openshift;
@@ -88,6 +89,8 @@ pub struct Observed {
     pub openshift: Option<OpenShift>,
     /// Whether a running speaker renews a Lease: it may until it is replaced by one that does not.
     pub leases_are_used: bool,
+    /// Kinds that operands may have and the cluster does not.
+    pub absent: BTreeSet<Kind>,
 }
 
 /// Which BGP implementation was asked for.
@@ -168,6 +171,7 @@ pub fn render(metallb: &MetalLB, settings: &Settings, observed: &Observed) -> Re
         speaker::daemon_set(&context).into(),
         webhook::registration(&context).into(),
     ]);
+    objects.extend(monitoring::objects(&context));
     Ok(objects)
 }
 

@@ -1,7 +1,7 @@
 //! What the `MetalLB` object's status says: four conditions that follow what is observed.
 //!
 //! Inputs: the object with its present status, how far the workloads are ([`rollouts`]), what went wrong
-//! in this pass, the time. Output: the new status, or nothing when it would say what it says already;
+//! in this pass, the kinds that the cluster does not have, the time. Output: the new status, or nothing when it would say what it says already;
 //! [`transition`] makes Events of the difference.
 //!
 //! | condition | true while |
@@ -12,9 +12,12 @@
 //! | Upgradeable | Available and nothing else to report |
 
 mod cause;
+mod misplaced;
 mod problem;
 mod rollout;
 pub(crate) mod transition;
+
+use std::collections::BTreeSet;
 
 use ferrolb_api::v1beta1::{MetalLB, MetalLBStatus};
 use ferrolb_api::well_known::condition::{self, reason};
@@ -22,11 +25,12 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 pub(crate) use cause::refusal;
+pub(crate) use misplaced::misplaced;
 pub use problem::Problem;
 pub use rollout::Workloads;
 pub(crate) use rollout::{Rollout, rollouts};
 
-use crate::render::{Backend, Kind};
+use crate::render::{Backend, Kind, monitoring};
 use rollout::RolloutState;
 
 /// Longest message that is stored; what the API server says of a refused object can be long.
@@ -37,10 +41,11 @@ pub(crate) fn status(
     metallb: &MetalLB,
     rollouts: &[Rollout],
     problem: Option<&Problem>,
+    absent: &BTreeSet<Kind>,
     now: Timestamp,
 ) -> Option<MetalLBStatus> {
     let present = metallb.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let conditions: Vec<Condition> = verdicts(metallb, rollouts, problem)
+    let conditions: Vec<Condition> = verdicts(metallb, rollouts, problem, absent)
         .into_iter()
         .map(|(type_, verdict)| {
             let before = present.iter().find(|condition| condition.type_ == type_);
@@ -90,6 +95,7 @@ fn verdicts(
     metallb: &MetalLB,
     rollouts: &[Rollout],
     problem: Option<&Problem>,
+    absent: &BTreeSet<Kind>,
 ) -> [(&'static str, Verdict); 4] {
     let all_ready = rollouts.iter().all(Rollout::is_ready);
     let stalled = list(rollouts.iter().filter(|rollout| rollout.is_stalled()));
@@ -111,7 +117,7 @@ fn verdicts(
         _ => Verdict::new(false, reason::AS_EXPECTED, ""),
     };
     let available = if all_ready {
-        ready(metallb, rollouts)
+        ready(metallb, rollouts, absent)
     } else {
         let waiting = list(rollouts.iter().filter(|rollout| !rollout.is_ready()));
         let because = if progressing.holds { progressing.reason } else { degraded.reason };
@@ -132,10 +138,13 @@ fn verdicts(
 }
 
 /// All workloads are ready; the message says what an administrator may still wonder about.
-fn ready(metallb: &MetalLB, rollouts: &[Rollout]) -> Verdict {
+fn ready(metallb: &MetalLB, rollouts: &[Rollout], absent: &BTreeSet<Kind>) -> Verdict {
     let mut message = list(rollouts.iter());
     if let Ok(backend @ (Backend::Frr | Backend::FrrK8s)) = Backend::of(metallb) {
         message.push_str(&format!("; bgpBackend {}: the speaker's own BGP does its work", backend.as_str()));
+    }
+    for kind in monitoring::missing(metallb, absent) {
+        message.push_str(&format!("; no {kind:?} as long as no Prometheus operator brings that kind"));
     }
     let nowhere = |rollout: &Rollout| {
         rollout.workload.kind == Kind::DaemonSet && rollout.state == RolloutState::Ready { pods: 0 }

@@ -17,7 +17,8 @@ use crate::status::Problem;
 
 impl Reconciler {
     /// Writes the plan. The first problem is returned; objects after one that the API server refused are
-    /// still written, but not after one that got no answer.
+    /// still written, but not after one that got no answer. Where rights are refused, what runs is left as it
+    /// is: the next version might not do without them.
     pub(crate) async fn write(
         &mut self,
         plan: Plan,
@@ -25,13 +26,18 @@ impl Reconciler {
         metallb: Option<&MetalLB>,
     ) -> Option<Problem> {
         let mut first = None;
+        let mut rights_lack = false;
         for (key, desired, cause) in plan.apply {
             if !self.held.now() {
                 return first;
             }
+            if rights_lack && runs_pods(key.kind) && live.contains_key(&key) {
+                continue;
+            }
             match self.apply(&key, desired, cause, live.get(&key), metallb).await {
                 Ok(()) => {}
                 Err(Failure { problem, answered }) => {
+                    rights_lack |= gives_rights(key.kind);
                     first.get_or_insert(problem);
                     if !answered {
                         return first;
@@ -177,6 +183,15 @@ impl Failure {
     fn answered(problem: Problem) -> Self {
         Self { problem, answered: true }
     }
+}
+
+fn runs_pods(kind: Kind) -> bool {
+    matches!(kind, Kind::Deployment | Kind::DaemonSet)
+}
+
+fn gives_rights(kind: Kind) -> bool {
+    use Kind::{ClusterRole, ClusterRoleBinding, Role, RoleBinding, ServiceAccount};
+    matches!(kind, ServiceAccount | Role | RoleBinding | ClusterRole | ClusterRoleBinding)
 }
 
 /// The API server never changes this field of an existing object.

@@ -29,16 +29,20 @@ use crate::shutdown::Shutdown;
 /// by then.
 const WATCH_SECONDS: u32 = 30;
 
+/// Until it is asked again for a kind that the cluster does not have.
+const ABSENT: Duration = Duration::from_secs(15);
+
 /// What the API server holds of one kind, as of the last event.
 #[derive(Debug)]
 pub struct Store<K: Lookup<DynamicType = ()> + 'static> {
     reader: reflector::Store<K>,
     listed: watch::Receiver<bool>,
+    served: watch::Receiver<bool>,
 }
 
 impl<K: Lookup<DynamicType = ()> + Clone + 'static> Clone for Store<K> {
     fn clone(&self) -> Self {
-        Self { reader: self.reader.clone(), listed: self.listed.clone() }
+        Self { reader: self.reader.clone(), listed: self.listed.clone(), served: self.served.clone() }
     }
 }
 
@@ -61,6 +65,11 @@ impl<K: Lookup<DynamicType = ()> + Clone + 'static> Store<K> {
             // beside this.
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Whether the cluster has the kind, as far as that was asked.
+    pub fn is_served(&self) -> bool {
+        *self.served.borrow()
     }
 
     /// One object of a cluster-scoped kind.
@@ -115,12 +124,16 @@ impl Watches {
     where
         K: Watched,
     {
-        let stream =
-            watcher(api, config.timeout(WATCH_SECONDS)).backoff(Retry::default()).modify(move |object| {
-                object.managed_fields_mut().clear();
-                prune(object);
-            });
-        self.follow(K::plural(&()).into_owned(), stream)
+        self.follow(K::plural(&()).into_owned(), false, pruned(api, config, prune))
+    }
+
+    /// Watches the objects of `api` that `config` selects, of a kind that the cluster need not have: as long as
+    /// it has not, there are none, and nothing failed.
+    pub fn add_optional<K>(&self, api: Api<K>, config: watcher::Config) -> Store<K>
+    where
+        K: Watched,
+    {
+        self.follow(K::plural(&()).into_owned(), true, pruned(api, config, |_| {}))
     }
 
     /// Watches every object of `api`, and keeps what `read` makes of it: for kinds of which there may be very
@@ -139,12 +152,13 @@ impl Watches {
             watcher::Event::InitApply(object) => watcher::Event::InitApply(read(object)),
             watcher::Event::InitDone => watcher::Event::InitDone,
         });
-        self.follow(K::plural(&()).into_owned(), stream)
+        self.follow(K::plural(&()).into_owned(), false, stream)
     }
 
     fn follow<T>(
         &self,
         kind: String,
+        optional: bool,
         stream: impl Stream<Item = watcher::Result<watcher::Event<T>>> + Send + 'static,
     ) -> Store<T>
     where
@@ -153,6 +167,7 @@ impl Watches {
         let (reader, writer) = reflector::store();
         let ready = self.readiness.condition(format!("first list of {kind}"));
         let (first_list, listed) = watch::channel(false);
+        let (serves, served) = watch::channel(false);
         let (changes, sight) = (Arc::clone(&self.changes), Arc::clone(&self.sight));
         sight.send_modify(|it| it.watches += 1);
         let shutdown = self.shutdown.clone();
@@ -160,6 +175,13 @@ impl Watches {
         tokio::spawn(async move {
             // The first of a row of failures is worth a line; the rest would only repeat it.
             let mut failing = false;
+            let restored = || {
+                tracing::info!(event = "watchRestored", kind, "watch is up again");
+                sight.send_modify(|it| {
+                    it.failing -= 1;
+                    it.restored = Some(Instant::now());
+                });
+            };
             loop {
                 let event = tokio::select! {
                     event = stream.next() => event,
@@ -168,19 +190,29 @@ impl Watches {
                 match event {
                     Some(Ok(watcher::Event::Init | watcher::Event::InitApply(_))) => continue,
                     Some(Ok(event)) => {
-                        if failing {
-                            tracing::info!(event = "watchRestored", kind, "watch is up again");
-                            failing = false;
-                            sight.send_modify(|it| {
-                                it.failing -= 1;
-                                it.restored = Some(Instant::now());
-                            });
+                        if std::mem::take(&mut failing) {
+                            restored();
                         }
                         if matches!(event, watcher::Event::InitDone) {
+                            serves.send_replace(true);
                             first_list.send_replace(true);
                             ready.set(true);
                         }
                         changes.send_modify(|count| *count = count.wrapping_add(1));
+                    }
+                    Some(Err(error)) if optional && is_absent(&error) => {
+                        if std::mem::take(&mut failing) {
+                            restored();
+                        }
+                        if serves.send_replace(false) {
+                            changes.send_modify(|count| *count = count.wrapping_add(1));
+                        }
+                        first_list.send_replace(true);
+                        ready.set(true);
+                        tokio::select! {
+                            () = tokio::time::sleep(ABSENT) => {}
+                            () = shutdown.requested() => return,
+                        }
                     }
                     Some(Err(error)) if !failing => {
                         failing = true;
@@ -194,7 +226,7 @@ impl Watches {
                 }
             }
         });
-        Store { reader, listed }
+        Store { reader, listed, served }
     }
 
     /// A view of the changes of all stores, starting with one that stands for "now".
@@ -202,6 +234,28 @@ impl Watches {
         let mut count = self.changes.subscribe();
         count.mark_changed();
         Changed { count, sight: self.sight.subscribe() }
+    }
+}
+
+fn pruned<K: Watched>(
+    api: Api<K>,
+    config: watcher::Config,
+    prune: fn(&mut K),
+) -> impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static {
+    watcher(api, config.timeout(WATCH_SECONDS)).backoff(Retry::default()).modify(move |object| {
+        object.managed_fields_mut().clear();
+        prune(object);
+    })
+}
+
+/// The cluster does not have the kind.
+fn is_absent(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code == 404,
+        watcher::Error::WatchError(status) => status.code == 404,
+        _ => false,
     }
 }
 
@@ -314,6 +368,37 @@ mod tests {
         for waiter in waiters {
             tokio::time::timeout(Duration::from_secs(10), waiter).await.unwrap().unwrap();
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_the_cluster_does_not_have_is_no_failure_and_may_come_later() {
+        let (open, gate) = watch::channel(false);
+        let answer = move |request: axum::extract::Request| {
+            let gate = gate.clone();
+            async move {
+                let json = [("content-type", "application/json")];
+                if !*gate.borrow() {
+                    let status = r#"{"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": ""}"#;
+                    return (axum::http::StatusCode::NOT_FOUND, json, status);
+                }
+                if request.uri().query().unwrap_or_default().contains("watch=true") {
+                    std::future::pending::<()>().await;
+                }
+                (axum::http::StatusCode::OK, json, r#"{"metadata": {"resourceVersion": "1"}, "items": []}"#)
+            }
+        };
+        let client = kube::Client::new(axum::Router::new().fallback(answer), "ns");
+        let readiness = Readiness::default();
+        let watches = Watches::new(readiness.clone(), Shutdown::default());
+        let api = Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(client, "ns");
+        let store = watches.add_optional(api, watcher::Config::default());
+        let mut changed = watches.changed();
+        changed.next().await;
+        readiness.wait().await;
+        assert!(!store.is_served() && !changed.is_lost());
+        open.send_replace(true);
+        changed.next().await;
+        assert!(store.is_served());
     }
 
     #[tokio::test]

@@ -171,6 +171,16 @@ pub struct MetricsConfig {
     /// Serve them. Default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+    /// Have ServiceMonitors of all processes, for a Prometheus operator, as soon as that kind is there. Default
+    /// false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_monitors: Option<bool>,
+    /// Have a PrometheusRule with the alerts, as soon as that kind is there. Default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prometheus_rule: Option<bool>,
+    /// Labels of both, by which a Prometheus selects them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub additional_labels: BTreeMap<String, String>,
 }
 
 /// NetworkPolicies of controller and webhook.

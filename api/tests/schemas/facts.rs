@@ -271,7 +271,10 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
         spec.frrk8sConfig.namespace             | string               | | |
         spec.frrk8sConfig.secretPassthrough     | boolean              | | |
         spec.metrics                            | object               | | |
+        spec.metrics.additionalLabels           | map                  | | |
         spec.metrics.enabled                    | boolean              | | |
+        spec.metrics.prometheusRule             | boolean              | | |
+        spec.metrics.serviceMonitors            | boolean              | | |
         spec.membership                         | object               | | |
         spec.membership.mode                    | string               | | | gossip or lease
         spec.membership.leaseDuration           | string               | | |

@@ -1,75 +1,36 @@
-//! What a Prometheus operator takes: who is scraped, and when somebody is called.
+//! The package for a Prometheus operator: who is scraped, when somebody is called, who may read.
 //!
 //! Output: objects of the groups `v1`, `rbac.authorization.k8s.io` and `monitoring.coreos.com`, with the
 //! names of MetalLB's where it has them. They are a package of their own, since their kinds exist only
 //! where a Prometheus operator does.
 
-mod alerts;
 mod dashboard;
 
-use ferrolb_api::well_known::{component, label, port};
+use std::collections::BTreeMap;
+
+use ferrolb_api::well_known::label;
+use ferrolb_operator::render::{Object, monitoring};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-/// Components and the names of their Services.
-const SCRAPED: [(&str, &str); 4] = [
-    (component::CONTROLLER, "controller-monitor"),
-    (component::SPEAKER, "speaker-monitor"),
-    (component::WEBHOOK, "webhook-monitor"),
-    ("operator", "operator-monitor"),
-];
 /// Name of the ClusterRole whose holders may read metrics.
 pub(super) const READER: &str = "ferrolb-metrics-reader";
 
 /// Headless Services, one a component, and the ServiceMonitors that read them.
 pub(crate) fn monitors(namespace: &str) -> Vec<Value> {
-    SCRAPED
-        .iter()
-        .flat_map(|(component, name)| {
-            [service(namespace, component, name), monitor(namespace, component, name)]
-        })
-        .collect()
+    let component = |name: &str, component: &str| metadata(namespace, name, Some(component));
+    monitoring::monitors(namespace, &BTreeMap::new(), component).iter().map(Object::to_value).collect()
 }
 
-fn metadata(namespace: &str, component: &str, name: &str) -> Value {
-    json!({
-        "name": name,
-        "namespace": namespace,
-        "labels": {(label::APP): label::APP_VALUE, (label::COMPONENT): component, "name": name},
-    })
-}
-
-fn service(namespace: &str, component: &str, name: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(namespace, component, &format!("{name}-service")),
-        "spec": {
-            "clusterIP": "None",
-            "selector": {(label::APP): label::APP_VALUE, (label::COMPONENT): component},
-            "ports": [{"name": "metricshttps", "port": port::METRICS, "targetPort": port::METRICS}],
-        },
-    })
-}
-
-fn monitor(namespace: &str, component: &str, name: &str) -> Value {
-    json!({
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "ServiceMonitor",
-        "metadata": metadata(namespace, component, name),
-        "spec": {
-            "jobLabel": "name",
-            "namespaceSelector": {"matchNames": [namespace]},
-            "selector": {"matchLabels": {"name": format!("{name}-service")}},
-            "endpoints": [{
-                "port": "metricshttps",
-                "scheme": "https",
-                "honorLabels": true,
-                "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
-                // Each process makes its own certificate; what protects the metrics is the bearer token.
-                "tlsConfig": {"insecureSkipVerify": true},
-            }],
-        },
-    })
+fn metadata(namespace: &str, name: &str, component: Option<&str>) -> ObjectMeta {
+    let app = (label::APP.to_owned(), label::APP_VALUE.to_owned());
+    let component = component.map(|component| (label::COMPONENT.to_owned(), component.to_owned()));
+    ObjectMeta {
+        name: Some(name.into()),
+        namespace: Some(namespace.into()),
+        labels: Some([app].into_iter().chain(component).collect()),
+        ..Default::default()
+    }
 }
 
 /// Who may read metrics: bind it to Prometheus's account.
@@ -84,12 +45,7 @@ pub(crate) fn reader() -> Value {
 
 /// The alerts.
 pub(crate) fn rule(namespace: &str) -> Value {
-    json!({
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "PrometheusRule",
-        "metadata": {"name": "ferrolb", "namespace": namespace, "labels": {(label::APP): label::APP_VALUE}},
-        "spec": alerts::groups(),
-    })
+    monitoring::rule(&BTreeMap::new(), metadata(namespace, monitoring::RULE, None)).to_value()
 }
 
 /// Everything, as a kustomization.
@@ -106,6 +62,7 @@ pub(crate) fn documents(namespace: &str) -> Vec<(String, Value)> {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::process::Command;
 
     use super::*;
 
@@ -146,17 +103,41 @@ mod tests {
         looked_at
     }
 
+    /// Series and what they must come to, in promtool's form.
+    const CASES: &str = include_str!("monitoring/alerts.yaml");
+
+    /// Name and expression of each alert.
+    fn alerts() -> Vec<(String, String)> {
+        let rule = rule("metallb-system");
+        let rules = rule["spec"]["groups"][0]["rules"].as_array().cloned().unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        rules.iter().map(|rule| (text(&rule["alert"]), text(&rule["expr"]))).collect()
+    }
+
     #[test]
-    fn monitors_find_their_services_and_services_the_pods() {
-        for pair in monitors("metallb-system").chunks(2) {
-            let (service, monitor) = (&pair[0], &pair[1]);
-            assert_eq!(
-                monitor["spec"]["selector"]["matchLabels"]["name"],
-                service["metadata"]["labels"]["name"]
-            );
-            assert_eq!(monitor["spec"]["endpoints"][0]["port"], service["spec"]["ports"][0]["name"]);
+    fn every_metric_of_an_alert_is_exported() {
+        let alerts = alerts();
+        let looked_at = exported(alerts.iter().map(|(_, expr)| expr.as_str()));
+        assert!(looked_at >= alerts.len());
+    }
+
+    #[test]
+    fn each_alert_calls_when_it_should_and_only_then() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("rules.yaml"), rule("metallb-system")["spec"].to_string()).unwrap();
+        std::fs::write(folder.path().join("cases.yaml"), CASES).unwrap();
+        let run = Command::new("promtool")
+            .args(["test", "rules", "cases.yaml"])
+            .current_dir(folder.path())
+            .output();
+        let run = run.expect("promtool is needed: hack/setup installs it (Debian's prometheus)");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.success(), "{said}");
+        for (name, _) in alerts() {
+            let asked = CASES.split("- alertname: ").filter_map(|case| case.strip_prefix(name.as_str()));
+            let of_this = asked.filter(|case| case.starts_with('\n'));
+            let (calling, silent): (Vec<_>, Vec<_>) = of_this.partition(|case| case.contains("exp_labels:"));
+            assert!(!calling.is_empty() && !silent.is_empty(), "{name} has no case of each kind");
         }
-        let names: Vec<String> = documents("metallb-system").into_iter().map(|(file, _)| file).collect();
-        assert!(names.contains(&"servicemonitor_speaker-monitor.yaml".to_owned()), "{names:?}");
     }
 }

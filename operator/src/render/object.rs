@@ -13,6 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, Resource};
 use serde_json::Value;
 
+use super::monitoring::{PrometheusRule, ServiceMonitor};
+
 /// Whether objects of a kind live in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -39,6 +41,8 @@ macro_rules! for_each_kind {
             Deployment: Namespaced,
             DaemonSet: Namespaced,
             ValidatingWebhookConfiguration: Cluster,
+            ServiceMonitor: Namespaced,
+            PrometheusRule: Namespaced,
         }
     };
 }
@@ -117,6 +121,13 @@ macro_rules! kinds {
 }
 
 for_each_kind!(kinds);
+
+impl Kind {
+    /// Whether a cluster may be without the kind.
+    pub fn is_optional(self) -> bool {
+        matches!(self, Self::ServiceMonitor | Self::PrometheusRule)
+    }
+}
 
 /// Names an operand; its namespace is the operator's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -232,6 +232,10 @@ fn operator_itself() -> Rights {
             rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "patch"]),
             object::BGP_PEER_CRD,
         ),
+        // An object in another namespace is told so in its status: nobody knows beforehand in which. What
+        // these objects say is no secret.
+        rule(GROUP, &["metallbs"], FOLLOW),
+        rule(GROUP, &["metallbs/status"], &["patch"]),
         // Whether a Service that nobody announces any more is still there.
         rule("", &["services"], &["get"]),
         // Where the API server listens, for NetworkPolicies.
@@ -242,8 +246,7 @@ fn operator_itself() -> Rights {
         access_reviews(),
     ];
     let mut own = vec![
-        rule(GROUP, &["bgppeers", "metallbs"], FOLLOW),
-        rule(GROUP, &["metallbs/status"], &["patch"]),
+        rule(GROUP, &["bgppeers"], FOLLOW),
         // In dry runs: whether the API server reaches the webhook.
         rule(GROUP, &["ipaddresspools"], &["create"]),
         // Where owner references are policed, blocking the owner's deletion needs this.

@@ -26,6 +26,7 @@ fn observed() -> Observed {
         api_ports: [6443].into(),
         openshift: None,
         leases_are_used: false,
+        absent: BTreeSet::new(),
     }
 }
 
@@ -67,6 +68,7 @@ fn every_field() -> MetalLB {
         "ignoreExcludeLB": true,
         "bgpListenPort": 179,
         "networkPolicies": {"enabled": true},
+        "metrics": {"serviceMonitors": true, "prometheusRule": true},
         "tls": {
             "minVersion": "VersionTLS12",
             "cipherSuites": ["TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"],
@@ -83,6 +85,8 @@ fn matrix() -> Vec<MetalLB> {
         [
             json!({"metrics": {"enabled": false}, "networkPolicies": {"enabled": true, "apiPort": 16443}}),
             json!({"networkPolicies": {"enabled": false, "apiPort": 16443}}),
+            json!({"metrics": {"serviceMonitors": true, "prometheusRule": true, "additionalLabels": {"release": "prometheus"}}}),
+            json!({"metrics": {"enabled": false, "serviceMonitors": true, "prometheusRule": true}}),
             json!({"controllerReplicas": 3, "tls": {}, "bgpListenPort": 1179}),
             json!({"membership": {"mode": "lease", "leaseDuration": "3s", "renewDeadline": "1s", "retryPeriod": "200ms"}}),
         ]
@@ -562,4 +566,19 @@ fn a_certificate_of_others_is_mounted_and_no_secret_is_the_webhooks() {
     assert!(!role["rules"].to_string().contains("secrets"), "{role}");
     let left: Vec<Value> = rendered(false).iter().map(Object::to_value).collect();
     assert!(!format!("{left:?}").contains("--cert-ca"));
+}
+
+#[test]
+fn of_kinds_that_the_cluster_does_not_have_nothing_is_rendered() {
+    let metallb = metallb(json!({"metrics": {"serviceMonitors": true, "prometheusRule": true}}));
+    let kinds = |absent: BTreeSet<Kind>| -> BTreeSet<Kind> {
+        let observed = Observed { absent: absent.clone(), ..observed() };
+        let kinds = render(&metallb, &settings(), &observed).unwrap().iter().map(Object::kind).collect();
+        assert_eq!(monitoring::missing(&metallb, &absent), absent.into_iter().collect::<Vec<_>>());
+        kinds
+    };
+    let all = kinds(BTreeSet::new());
+    assert!(all.contains(&Kind::ServiceMonitor) && all.contains(&Kind::PrometheusRule));
+    let some = kinds([Kind::ServiceMonitor].into());
+    assert!(!some.contains(&Kind::ServiceMonitor) && some.contains(&Kind::PrometheusRule));
 }

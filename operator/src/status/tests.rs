@@ -12,7 +12,7 @@ fn status(
     problem: Option<&Problem>,
     now: Timestamp,
 ) -> Option<MetalLBStatus> {
-    super::status(metallb, &rollouts(workloads, &[]), problem, now)
+    super::status(metallb, &rollouts(workloads, &[]), problem, &BTreeSet::new(), now)
 }
 
 fn at(seconds: i64) -> Timestamp {

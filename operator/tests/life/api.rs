@@ -32,6 +32,8 @@ struct Objects {
     writes: Vec<String>,
     /// Objects that refuse every apply, as for a field that cannot change.
     frozen: BTreeSet<String>,
+    /// Objects that nobody may change.
+    forbidden: BTreeSet<String>,
     /// Groups of the API that are told of.
     groups: Vec<String>,
     /// How many writes are left until everything stops.
@@ -39,6 +41,8 @@ struct Objects {
     stopped: bool,
     /// Dry runs so far.
     dry_runs: usize,
+    /// Groups of the API that are not there.
+    absent: Vec<String>,
     /// What becomes of dry runs while the webhook is not reached.
     unreached: Option<String>,
 }
@@ -136,9 +140,24 @@ impl Api {
         self.state.lock().unwrap().groups.push(name.into());
     }
 
+    /// Has no such group of the API.
+    pub(crate) fn lacks_group(&self, name: &str) {
+        self.state.lock().unwrap().absent.push(name.into());
+    }
+
     /// From now on, until it is deleted, the object refuses to be changed.
     pub(crate) fn freeze(&self, path: &str) {
         self.state.lock().unwrap().frozen.insert(path.into());
+    }
+
+    /// From now on nobody may change the object, or may again.
+    pub(crate) fn forbid(&self, path: &str, forbidden: bool) {
+        let mut state = self.state.lock().unwrap();
+        if forbidden {
+            state.forbidden.insert(path.into())
+        } else {
+            state.forbidden.remove(path)
+        };
     }
 
     /// From now on the webhook is not reached, or is again.
@@ -216,7 +235,7 @@ impl Api {
 
     fn list(&self, collection: &str, selector: &Selector) -> Value {
         let state = self.state.lock().unwrap();
-        let inside = |path: &str| path.rsplit_once('/').is_some_and(|(parent, _)| parent == collection);
+        let inside = |path: &str| path.rsplit_once('/').is_some_and(|(parent, _)| is_in(parent, collection));
         let objects = state.by_path.iter().filter(|(path, _)| inside(path)).map(|(_, object)| object);
         let items: Vec<_> = objects.filter(|object| selector.matches(object)).collect();
         json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": state.version.to_string()}, "items": items})
@@ -243,7 +262,7 @@ impl Api {
     fn first_after(&self, collection: &str, selector: &Selector, after: u64) -> Option<(u64, String)> {
         let state = self.state.lock().unwrap();
         let seen = |(version, of, event): &&(u64, String, Value)| {
-            *version > after && of == collection && selector.matches(&event["object"])
+            *version > after && is_in(of, collection) && selector.matches(&event["object"])
         };
         let (version, _, event) = state.log.iter().find(seen)?;
         Some((*version, format!("{event}\n")))
@@ -280,6 +299,9 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
     if query.contains("dryRun=All") {
         return api.dry_run();
     }
+    if api.state.lock().unwrap().absent.iter().any(|group| path.starts_with(&format!("/apis/{group}/"))) {
+        return not_found(&path);
+    }
     if head.method != Method::GET {
         if api.loses(&full) {
             std::future::pending::<()>().await;
@@ -305,6 +327,7 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
             api.get(&path).or_else(|| is_collection(&path).then(|| api.list(&path, &Selector::of(query))))
         }
         Method::PATCH if api.state.lock().unwrap().frozen.contains(&path) => return immutable(),
+        Method::PATCH if api.state.lock().unwrap().forbidden.contains(&path) => return forbidden(&path),
         Method::PATCH => match api.patch(&path, subresource, &sent, manager) {
             Ok(object) => Some(object),
             Err(status) => return status.into_response(),
@@ -319,18 +342,34 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
     };
     match answer {
         Some(object) => axum::Json(object).into_response(),
-        None => {
-            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
-                "reason": "NotFound", "message": format!("{path} not found")});
-            (StatusCode::NOT_FOUND, axum::Json(status)).into_response()
-        }
+        None => not_found(&path),
     }
+}
+
+fn not_found(path: &str) -> Response {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
+        "reason": "NotFound", "message": format!("{path} not found")});
+    (StatusCode::NOT_FOUND, axum::Json(status)).into_response()
+}
+
+fn forbidden(path: &str) -> Response {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
+        "reason": "Forbidden", "message": format!("{path} is forbidden: attempting to grant extra privileges")});
+    (StatusCode::FORBIDDEN, axum::Json(status)).into_response()
 }
 
 fn immutable() -> Response {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422,
         "reason": "Invalid", "message": "spec.selector: Invalid value: {}: field is immutable"});
     (StatusCode::UNPROCESSABLE_ENTITY, axum::Json(status)).into_response()
+}
+
+/// Whether a collection is the other, or the part of it that is in one namespace.
+fn is_in(part: &str, collection: &str) -> bool {
+    let everywhere = |(start, rest): (&str, &str)| {
+        rest.split_once('/').is_some_and(|(_, plural)| format!("{start}/{plural}") == collection)
+    };
+    part == collection || part.split_once("/namespaces/").is_some_and(everywhere)
 }
 
 /// Paths of collections end in a plural after an even number of group, version and namespace parts.

@@ -491,3 +491,94 @@ async fn on_openshift_speakers_name_their_constraint_and_servers_follow_the_prof
     let args = template["spec"]["containers"][0]["args"].as_array().unwrap();
     assert!(args.contains(&json!("--tls-min-version=VersionTLS12")), "{args:?}");
 }
+
+#[tokio::test]
+async fn an_object_in_another_namespace_is_told_and_installs_nothing() {
+    const ELSEWHERE: &str = "/apis/metallb.io/v1beta1/namespaces/demo/metallbs/metallb";
+    let Running { api, .. } = installed().await;
+    let written = api.writes().len();
+    let object =
+        json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "demo"}});
+    api.put(ELSEWHERE, object);
+    let reason = |api: &Api| api.get(ELSEWHERE).unwrap()["status"]["conditions"][3]["reason"].clone();
+    until("it is told", &api, |api| reason(api) == "IncorrectNamespace").await;
+    // The next pass is done when this repair is.
+    api.remove(EXCLUDE);
+    until("the repair", &api, |api| api.get(EXCLUDE).is_some()).await;
+    assert_eq!(condition(&api, "Available").unwrap().0, "True");
+    let expected = [format!("PATCH {ELSEWHERE}/status"), format!("PATCH {EXCLUDE}")];
+    assert_eq!(api.writes().split_off(written), expected);
+}
+
+#[tokio::test]
+async fn monitors_come_and_go_with_the_wish_for_them() {
+    const MONITORING: &str = "/apis/monitoring.coreos.com/v1/namespaces/metallb-system";
+    let Running { api, .. } = installed().await;
+    let before = api.paths();
+    let ask = |metrics: Value| {
+        let mut metallb = api.get(METALLB).unwrap();
+        metallb["spec"] = json!({"metrics": metrics});
+        api.put(METALLB, metallb);
+    };
+    ask(json!({"serviceMonitors": true, "prometheusRule": true}));
+    let rule = format!("{MONITORING}/prometheusrules/ferrolb");
+    until("the alerts", &api, |api| api.get(&rule).is_some()).await;
+    let monitors =
+        api.paths().into_iter().filter(|path| path.starts_with(&format!("{MONITORING}/servicemonitors/")));
+    assert_eq!(monitors.count(), 4);
+    assert_eq!(api.paths().len(), before.len() + 9, "with their Services");
+    api.remove(&rule);
+    until("the alerts again", &api, |api| api.get(&rule).is_some()).await;
+    ask(json!({}));
+    until("as before", &api, |api| api.paths() == before).await;
+}
+
+#[tokio::test]
+async fn without_a_prometheus_operator_the_status_says_what_is_not_there() {
+    let api = Api::new();
+    api.lacks_group("monitoring.coreos.com");
+    let Running { .. } = start(&api);
+    api.put(METALLB, json!({"apiVersion": "metallb.io/v1beta1", "kind": "MetalLB", "metadata": {"namespace": "metallb-system"},
+        "spec": {"metrics": {"serviceMonitors": true}}}));
+    until("progress", &api, is_true("Progressing")).await;
+    roll_out(&api);
+    until("available", &api, is_true("Available")).await;
+    let message = api.get(METALLB).unwrap()["status"]["conditions"][0]["message"].clone();
+    let message = message.as_str().unwrap();
+    assert!(
+        message.ends_with("; no ServiceMonitor as long as no Prometheus operator brings that kind"),
+        "{message}"
+    );
+    assert_eq!(condition(&api, "Degraded").unwrap().0, "False");
+    assert!(api.paths().iter().all(|path| !path.contains("monitor")), "nor their Services");
+}
+
+#[tokio::test]
+async fn as_long_as_rights_are_refused_running_processes_stay_as_they_are() {
+    let Running { api, .. } = installed().await;
+    let template = |api: &Api| api.get(SPEAKER).unwrap()["spec"]["template"].clone();
+    let before = template(&api);
+    api.forbid(CLUSTER_ROLE, true);
+    let mut role = api.get(CLUSTER_ROLE).unwrap();
+    role["rules"] = json!([]);
+    api.put(CLUSTER_ROLE, role);
+    until("degraded", &api, is_true("Degraded")).await;
+    let mut metallb = api.get(METALLB).unwrap();
+    metallb["spec"] = json!({"logLevel": "debug", "speakerConfig": {"annotations": {"new": "1"}}});
+    api.put(METALLB, metallb);
+    // What grants nothing and runs nowhere is done.
+    let level = "/api/v1/namespaces/metallb-system/configmaps/metallb-log-level";
+    until("the log level", &api, |api| api.get(level).unwrap()["data"]["logLevel"] == "debug").await;
+    until("a status of the new object", &api, |api| {
+        let metallb = api.get(METALLB).unwrap();
+        metallb["status"]["conditions"][3]["observedGeneration"] == metallb["metadata"]["generation"]
+    })
+    .await;
+    assert_eq!(template(&api), before);
+    let degraded = api.get(METALLB).unwrap()["status"]["conditions"][3].clone();
+    assert_eq!(degraded["reason"], "ApplyFailed");
+    assert!(degraded["message"].as_str().unwrap().contains("extra privileges"), "{degraded}");
+
+    api.forbid(CLUSTER_ROLE, false);
+    until("the new template", &api, |api| template(api) != before).await;
+}
