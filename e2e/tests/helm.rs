@@ -5,11 +5,10 @@
 
 mod support;
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::helm::Helm;
 use support::{ADDRESS, NAMESPACE, Product, measured, until};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/ferrolb");
@@ -21,52 +20,13 @@ const UNCHANGED: [&str; 4] = [
     "validatingwebhookconfiguration/metallb-webhook-configuration",
 ];
 
-/// One of the two Helms, with the release that it has in this lab.
-struct Helm<'a> {
-    product: &'a Product,
-    program: PathBuf,
-    image: Vec<String>,
-}
-
-impl<'a> Helm<'a> {
-    fn new(product: &'a Product, version: &str, image: &str) -> Self {
-        let program = product.check_tools().join("bin").join(version);
-        assert!(program.exists(), "{} is missing: hack/setup builds it", program.display());
-        let (repository, digest) = image.split_once('@').unwrap();
-        let image =
-            ["--set", &format!("image.repository={repository}"), "--set", &format!("image.digest={digest}")];
-        Self { product, program, image: image.map(ToOwned::to_owned).to_vec() }
-    }
-
-    fn run(&self, arguments: &[&str]) -> Result<String, String> {
-        let home = self.product.lab.layout.dir.join("helm");
-        let output = Command::new(&self.program)
-            .args(["--namespace", NAMESPACE])
-            .args(arguments)
-            .env("KUBECONFIG", self.product.lab.layout.kubeconfig())
-            .env("HELM_CACHE_HOME", &home)
-            .env("HELM_CONFIG_HOME", &home)
-            .env("HELM_DATA_HOME", &home)
-            .env_remove("HTTPS_PROXY")
-            .env_remove("https_proxy")
-            .output()
-            .unwrap();
-        let said =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        if output.status.success() { Ok(said) } else { Err(said) }
-    }
-
-    fn release(&self, verb: &str, more: &[&str]) -> Result<String, String> {
-        let image: Vec<&str> = self.image.iter().map(String::as_str).collect();
-        self.run(&[&[verb, "ferrolb", CHART, "--wait", "--timeout", "120s"], image.as_slice(), more].concat())
-    }
-
+impl Helm<'_> {
     /// An upgrade while a client asks again and again: how many of its requests failed, and of how many.
     fn upgrade_in_use(&self, more: &[&str]) -> (u32, u32) {
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             let upgrade = scope.spawn(|| {
-                let said = self.release("upgrade", more);
+                let said = self.release("upgrade", CHART, more);
                 done.store(true, std::sync::atomic::Ordering::SeqCst);
                 said
             });
@@ -116,7 +76,7 @@ impl<'a> Helm<'a> {
 
     fn whole_life(&self, name: &str) {
         let begin = Instant::now();
-        self.release("install", &[]).unwrap_or_else(|error| panic!("{error}"));
+        self.release("install", CHART, &[]).unwrap_or_else(|error| panic!("{error}"));
         measured(&format!("{name} install, s"), format!("{:.1}", begin.elapsed().as_secs_f64()));
         let tested =
             self.run(&["test", "ferrolb", "--timeout", "120s"]).unwrap_or_else(|error| panic!("{error}"));
@@ -144,9 +104,9 @@ impl<'a> Helm<'a> {
 
         self.certificate_of_others();
 
-        let wrong = self.release("upgrade", &["--set", "speaker.tolerateMasters=true"]).unwrap_err();
+        let wrong = self.release("upgrade", CHART, &["--set", "speaker.tolerateMasters=true"]).unwrap_err();
         assert!(wrong.contains("tolerateMasters"), "{wrong}");
-        let wrong = self.release("upgrade", &["--set", "controller.logLevel=loud"]).unwrap_err();
+        let wrong = self.release("upgrade", CHART, &["--set", "controller.logLevel=loud"]).unwrap_err();
         assert!(wrong.contains("logLevel"), "{wrong}");
 
         self.run(&["uninstall", "ferrolb", "--wait"]).unwrap_or_else(|error| panic!("{error}"));

@@ -24,29 +24,6 @@ fn native(product: &Product) -> String {
     file.replace(&shipped, &image)
 }
 
-fn remove_metallb(product: &Product) {
-    product.kubectl(&["-n", NAMESPACE, "delete", "metallb", "metallb", "--timeout=60s"]);
-    until("all operands are gone", Duration::from_secs(90), || {
-        let pods = ["-n", NAMESPACE, "get", "pods", "-l", "component!=operator", "-o", "name"];
-        let managed =
-            ["get", "clusterroles,clusterrolebindings,validatingwebhookconfigurations", "-o", "name"];
-        let label = ["-l", "app.kubernetes.io/managed-by=metallb-operator"];
-        let left = product.kubectl(&pods)
-            + &product.kubectl(&[
-                "-n",
-                NAMESPACE,
-                "get",
-                "secrets,deployments",
-                "-l",
-                label[1],
-                "-o",
-                "name",
-            ])
-            + &product.kubectl(&[&managed[..], &label[..]].concat());
-        if left.trim().is_empty() { Ok(()) } else { Err(left) }
-    });
-}
-
 fn wait_rolled_out(product: &Product) {
     for workload in WORKLOADS {
         product.kubectl(&["-n", NAMESPACE, "rollout", "status", workload, "--timeout=120s"]);
@@ -67,7 +44,7 @@ fn generations(product: &Product) -> Vec<Value> {
 #[test]
 fn one_file_installs_without_the_operator_which_can_take_over_later() {
     let product = Product::ready();
-    remove_metallb(&product);
+    product.remove_metallb();
 
     let file = native(&product);
     let begin = Instant::now();

@@ -60,15 +60,10 @@ fn every_order_of_deletion_ends_clean() {
     product.install();
 
     // The operator is away while its object goes, and tidies up when it is back.
-    product.kubectl(&["-n", NAMESPACE, "scale", &format!("deployment/{OPERATOR}"), "--replicas=0"]);
-    until("no operator", Duration::from_secs(60), || {
-        let pods =
-            product.kubectl(&["-n", NAMESPACE, "get", "pods", "-l", "component=operator", "-o", "name"]);
-        if pods.trim().is_empty() { Ok(()) } else { Err(pods) }
-    });
+    product.scale_operator(0);
     let begin = Instant::now();
     delete(&["-n", NAMESPACE, "metallb", "metallb"]);
-    product.kubectl(&["-n", NAMESPACE, "scale", &format!("deployment/{OPERATOR}"), "--replicas=1"]);
+    product.scale_operator(1);
     nothing_left(&product, "the object while the operator is away", begin, applied_by_hand);
     product.install();
 

@@ -101,6 +101,27 @@ fn edits_and_deletions_are_undone_while_services_answer() {
     product.wait_admitting();
 }
 
+#[test]
+fn of_two_operators_one_works_and_the_other_takes_over() {
+    let product = Product::ready();
+    product.scale_operator(2);
+    product.wait_pods_ready();
+    let lease = product.get(&["-n", NAMESPACE, "lease", "metallb.io.metallboperator"]).unwrap();
+    let holder = text(&lease["spec"]["holderIdentity"]);
+    product.kubectl(&["-n", NAMESPACE, "delete", "pod", &holder, "--grace-period=0", "--force"]);
+    let (kind, name) = ("configmap", "metallb-excludel2");
+    let took = deleted(&product, kind, name);
+    measured(
+        "operator killed, until the other has undone a deletion, s",
+        format!("{:.1}", took.as_secs_f64()),
+    );
+    let lease = product.get(&["-n", NAMESPACE, "lease", "metallb.io.metallboperator"]).unwrap();
+    assert_ne!(text(&lease["spec"]["holderIdentity"]), holder);
+    product.scale_operator(1);
+    product.wait_pods_ready();
+    product.wait_available(Duration::from_secs(60));
+}
+
 fn object(product: &Product, kind: &str, name: &str) -> Result<Value, String> {
     product.get(&["-n", NAMESPACE, kind, name])
 }

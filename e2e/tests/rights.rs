@@ -178,10 +178,6 @@ fn each(rule: &Value, account: &str, namespace: Option<&str>) -> Vec<Right> {
 
 /// Everything that processes do rarely, done once. Returns when it is done.
 fn exercise(product: &Product) {
-    let deploy = |replicas: &str| {
-        let operator = "deployment/metallb-operator-controller-manager";
-        product.kubectl(&["-n", NAMESPACE, "scale", operator, &format!("--replicas={replicas}")]);
-    };
     let patch = |kind: &str, namespace: &str, name: &str, patch: &Value| {
         product.kubectl(&["-n", namespace, "patch", kind, name, "--type=merge", "-p", &patch.to_string()]);
     };
@@ -206,17 +202,12 @@ fn exercise(product: &Product) {
         if left.trim().is_empty() { Ok(()) } else { Err(left) }
     });
     // Webhook: its certificate is lost while nobody else puts one back.
-    deploy("0");
-    until("no operator", Duration::from_secs(60), || {
-        let pods =
-            product.kubectl(&["-n", NAMESPACE, "get", "pods", "-l", "component=operator", "-o", "name"]);
-        if pods.trim().is_empty() { Ok(()) } else { Err(pods) }
-    });
+    product.scale_operator(0);
     product.kubectl(&["-n", NAMESPACE, "delete", "secret", "metallb-webhook-cert"]);
     until("a certificate", Duration::from_secs(30), || {
         product.get(&["-n", NAMESPACE, "secret", "metallb-webhook-cert"]).map(drop)
     });
-    deploy("1");
+    product.scale_operator(1);
     product.wait_pods_ready();
     // All: who asks for metrics, and may he?
     let token = product.kubectl(&["-n", "demo", "create", "token", "default"]);

@@ -21,6 +21,7 @@ use ferrolb_e2e::{Lab, Lock};
 use serde_json::Value;
 
 pub mod arp;
+pub mod helm;
 pub mod http;
 pub mod load;
 pub mod metrics;
@@ -128,6 +129,33 @@ impl Product {
         self.apply_sample("metallb.yaml");
         self.wait_available(Duration::from_secs(120));
         self.wait_admitting();
+    }
+
+    /// Removes the `MetalLB` object, and waits until nothing of what the operator made is left.
+    pub fn remove_metallb(&self) {
+        self.kubectl(&["-n", NAMESPACE, "delete", "metallb", "metallb", "--timeout=60s"]);
+        let managed = ["-l", "app.kubernetes.io/managed-by=metallb-operator", "-o", "name"];
+        let kinds =
+            "secrets,deployments,daemonsets,clusterroles,clusterrolebindings,validatingwebhookconfigurations";
+        let pods = ["-n", NAMESPACE, "get", "pods", "-l", "component!=operator", "-o", "name"];
+        until("all operands are gone", Duration::from_secs(90), || {
+            let left = self.kubectl(&pods)
+                + &self.kubectl(&[&["-n", NAMESPACE, "get", kinds][..], &managed].concat());
+            if left.trim().is_empty() { Ok(()) } else { Err(left) }
+        });
+    }
+
+    /// How many operators there are.
+    pub fn scale_operator(&self, replicas: usize) {
+        let replicas = format!("--replicas={replicas}");
+        self.kubectl(&["-n", NAMESPACE, "scale", &format!("deployment/{OPERATOR}"), &replicas]);
+        if replicas == "--replicas=0" {
+            until("no operator", Duration::from_secs(60), || {
+                let pods = ["-n", NAMESPACE, "get", "pods", "-l", "component=operator", "-o", "name"];
+                let left = self.kubectl(&pods);
+                if left.trim().is_empty() { Ok(()) } else { Err(left) }
+            });
+        }
     }
 
     /// Removes the product for another way to install it, and makes the namespace for that; the product's
