@@ -61,7 +61,10 @@ impl Lab {
 
     /// The name of a pushed image by its digest: the same tag may stand for another build tomorrow, and
     /// a node would go on with the one it has.
-    fn pinned(&self, name: &str) -> Result<String> {
+    ///
+    /// # Errors
+    /// The registry has no such image.
+    pub fn pinned(&self, name: &str) -> Result<String> {
         let registry = with_role(Role::Registry).ipv4();
         let source = format!("docker://{registry}:{REGISTRY_PORT}/{}", repository(name));
         let mut command = Command::new("skopeo");
