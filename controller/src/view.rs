@@ -45,18 +45,14 @@ impl View {
 
     fn take(&mut self, service: Arc<Stored>, class: Option<&str>) {
         let lb = &service.lb;
-        let key = match self.services.get_key_value(&lb.key) {
-            Some((_, before)) if Arc::ptr_eq(before, &service) => return,
-            // Others share the key that is known.
-            Some((key, _)) => Arc::clone(key),
-            None => Arc::clone(&lb.key),
-        };
-        if lb.is_handled_by(class) {
-            self.handled.insert(Arc::clone(&key), Arc::clone(lb));
-        } else {
-            self.handled.remove(&key);
+        // A key goes with the Service that it was read with.
+        if self.services.remove(&lb.key).is_some_and(|before| !Arc::ptr_eq(&before, &service)) {
+            self.handled.remove(&lb.key);
         }
-        self.services.insert(key, service);
+        if lb.is_handled_by(class) {
+            self.handled.insert(Arc::clone(&lb.key), Arc::clone(lb));
+        }
+        self.services.insert(Arc::clone(&lb.key), service);
     }
 
     /// What the store shows of a Service.

@@ -48,9 +48,10 @@ impl Claim {
         }
     }
 
-    /// Whether the Service still has the same addresses for the same use.
+    /// Whether the Service still has the same addresses for the same use, and was not read again since: what was read
+    /// before would be kept for the claim alone.
     pub(super) fn stands(&self, service: &LoadBalancer, addresses: &[IpAddr]) -> bool {
-        *self.addresses == *addresses && self.is_of(service)
+        *self.addresses == *addresses && Arc::ptr_eq(&self.uid, &service.uid) && self.is_of(service)
     }
 
     /// Whether it is the claim of a Service that still has the same use for it.
@@ -86,7 +87,11 @@ impl Held {
         self.claims.retain(|key, _| outcomes.at(key).is_some());
         for (key, claim) in &allocation.changed_claims {
             match claim {
-                Some(claim) => drop(self.claims.insert(Arc::clone(key), claim.clone())),
+                Some(claim) => {
+                    // The key that Services have now takes the place of the one that they had.
+                    self.claims.remove(key);
+                    self.claims.insert(Arc::clone(key), claim.clone());
+                }
                 None => drop(self.claims.remove(key)),
             }
         }

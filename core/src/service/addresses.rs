@@ -125,7 +125,7 @@ fn parse(text: &str) -> Option<IpAddr> {
 /// makes a difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ingress {
-    entries: Vec<Entry>,
+    entries: Box<[Entry]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

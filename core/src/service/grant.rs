@@ -40,11 +40,10 @@ impl FromStr for Grant {
             return Err(NotGrant);
         };
         let addresses: Option<Vec<IpAddr>> = addresses.split(',').map(|it| it.parse().ok()).collect();
-        Ok(Self {
-            term: term.parse().map_err(|_| NotGrant)?,
-            uid: uid.into(),
-            addresses: addresses.ok_or(NotGrant)?,
-        })
+        let mut addresses = addresses.ok_or(NotGrant)?;
+        // There may be very many, each with one or two.
+        addresses.shrink_to_fit();
+        Ok(Self { term: term.parse().map_err(|_| NotGrant)?, uid: uid.into(), addresses })
     }
 }
 
