@@ -38,29 +38,3 @@ fn after_restarts_in_any_order_bfd_bgp_and_the_route_are_back() {
         speaker.ready(&frr).await;
     });
 }
-
-/// RFC 5883 §5: sessions over several hops have a port of their own.
-#[test]
-fn a_peer_that_may_be_farther_away_from_now_on_has_another_session() {
-    in_own_network(|| async {
-        let frr = Frr::start(&[("10.1.0.2", "")], "");
-        frr.configure(&["bfd", "peer 10.1.0.2 multihop local-address 10.1.0.1"]);
-        let bench = Bench::new().await;
-        let status = |multihop: bool| {
-            let all = frr.show("bfd peers");
-            let all = all.as_array().cloned().unwrap_or_default();
-            all.iter()
-                .find(|it| it["multihop"] == multihop)
-                .map(|it| it["status"].clone())
-                .unwrap_or_default()
-        };
-        for multihop in [false, true, false] {
-            bench.want([Peer { ebgp_multi_hop: multihop, ..default_peer() }]);
-            until("a session of this kind, and none of the other", || {
-                status(multihop) == "up" && status(!multihop) == "down"
-            })
-            .await;
-            bench.up(0).await;
-        }
-    });
-}

@@ -88,7 +88,8 @@ fn table_dump() -> Vec<u8> {
     let peer =
         [&[10, 0, 0, 3, 0, 0, 0, 1, 2][..], &[10, 0, 0, 3], &[10, 0, 0, 3], &64512u32.to_be_bytes()].concat();
     let attributes = [0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 3, 4, 10, 0, 0, 3];
-    let routes = (0..ROUTES).map(|it| {
+    // When gobgp is done the daemon leaves out what is still in its queue: that are some of the first again.
+    let routes = (0..ROUTES).chain(0..ROUTES / 2).map(|it| {
         let prefix = (0x0a01_0000 + it).to_be_bytes();
         let entry = [&[0, 1, 0, 0, 0, 0, 0, 0, 0, 14][..], &attributes].concat();
         record(2, &[&it.to_be_bytes()[..], &[32], &prefix, &entry].concat())
