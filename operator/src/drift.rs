@@ -184,22 +184,27 @@ fn cause(desired: &Value, live: Option<&Live>, applied: Option<&Applied>) -> Opt
     }
 }
 
-/// The plan while there is no `MetalLB` object: the garbage collector takes what the object owned, the
-/// operator what no namespaced object can own: last applied, first deleted, so that nobody is asked who is not
-/// there, and rights go last. Where the owner went and was told to leave its operands
-/// behind (`--cascade=orphan`), they still need the rest, and everything stays.
+/// The plan while there is no `MetalLB` object: everything goes, last applied, first deleted, so that nobody is
+/// asked who is not there, and rights go last. What the object owned is the garbage collector's, too; but it
+/// never learns of an owner whose definition was there for less than half a minute. Where the owner went and was
+/// told to leave its operands behind (`--cascade=orphan`), they still need the rest, and everything stays.
 pub fn plan_without_owner(live: &BTreeMap<ObjectKey, Live>) -> Plan {
     let workload = |kind: Kind| matches!(kind, Kind::Deployment | Kind::DaemonSet);
-    if live.iter().any(|(key, live)| workload(key.kind) && live.is_orphan()) {
+    if live.iter().any(|(key, live)| workload(key.kind) && is_left_behind(key, live)) {
         return Plan::default();
     }
     let delete = live
         .iter()
         .rev()
-        .filter(|(key, live)| key.kind.scope() == Scope::Cluster && !live.is_terminating())
+        .filter(|(key, live)| !live.is_terminating() && !is_left_behind(key, live))
         .map(|(key, live)| (key.clone(), live.uid().to_owned()))
         .collect();
     Plan { apply: Vec::new(), delete }
+}
+
+/// Whether the object's owner was deleted without it. What no namespaced object can own never had one.
+pub(crate) fn is_left_behind(key: &ObjectKey, live: &Live) -> bool {
+    key.kind.scope() == Scope::Namespaced && live.is_orphan()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use ferrolb_runtime::event::EventType;
 use ferrolb_runtime::write::WriteError;
 use serde_json::Value;
 
-use crate::drift::{Cause, Live, Plan};
+use crate::drift::{Cause, Live, Plan, is_left_behind};
 use crate::managers;
 use crate::platform::explain;
 use crate::reconcile::Reconciler;
@@ -49,7 +49,7 @@ impl Reconciler {
             if first.is_some() || !self.held.now() {
                 return first;
             }
-            first = self.prune(&key, &uid).await;
+            first = self.prune(&key, &uid, metallb.is_some()).await;
         }
         first
     }
@@ -138,7 +138,7 @@ impl Reconciler {
     }
 
     /// Deletes what is not wanted any more and was applied by the operator; labels alone can be a copy.
-    async fn prune(&self, key: &ObjectKey, uid: &str) -> Option<Problem> {
+    async fn prune(&self, key: &ObjectKey, uid: &str, has_owner: bool) -> Option<Problem> {
         let failed =
             |error: WriteError| Some(Problem::Delete { object: key.clone(), error: explain(&error) });
         match self.platform.get(key).await {
@@ -147,6 +147,8 @@ impl Reconciler {
                 tracing::debug!(op = "prune", object = %key, "it has the operator's labels only, left alone");
                 return None;
             }
+            // The watch may not show yet that it was to stay.
+            Ok(Some(object)) if !has_owner && is_left_behind(key, &Live::new(object.clone())) => return None,
             Ok(_) => {}
         }
         let answer = self.platform.delete(key, uid).await;

@@ -115,20 +115,21 @@ fn what_is_not_rendered_any_more_is_deleted_by_uid() {
 }
 
 #[test]
-fn without_an_owner_only_cluster_scoped_objects_are_deleted() {
+fn without_an_owner_everything_goes_but_what_was_to_stay() {
     let key = |kind, name: &str| ObjectKey { kind, name: name.into() };
     let role = key(Kind::ClusterRole, "metallb-system:speaker");
     let registration = key(Kind::ValidatingWebhookConfiguration, "metallb-webhook-configuration");
+    let speaker = key(Kind::DaemonSet, "speaker");
     let mut objects = BTreeMap::from([
-        (key(Kind::DaemonSet, "speaker"), Live::new(stored("", "1"))),
+        (speaker.clone(), Live::new(stored("", "1"))),
         (role.clone(), Live::new(stored("", "1"))),
         (registration.clone(), Live::new(stored("", "1"))),
     ]);
-    let expected = [(registration, "1".into()), (role, "1".into())];
+    let expected = [(registration, "1".into()), (speaker.clone(), "1".into()), (role, "1".into())];
     assert_eq!(plan_without_owner(&objects).delete, expected, "nobody is asked who is not there");
 
     let mut orphan = stored("", "1");
     orphan["metadata"]["ownerReferences"] = json!([]);
-    objects.insert(key(Kind::DaemonSet, "speaker"), Live::new(orphan));
+    objects.insert(speaker, Live::new(orphan));
     assert_eq!(plan_without_owner(&objects), Plan::default(), "the orphans still need their rights");
 }

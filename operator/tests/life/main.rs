@@ -218,16 +218,17 @@ async fn a_refused_object_leaves_what_runs_and_says_why() {
 }
 
 #[tokio::test]
-async fn without_the_object_cluster_scoped_operands_go() {
+async fn without_the_object_its_operands_go_and_rights_go_last() {
     let Running { api, .. } = installed().await;
+    let before = api.writes().len();
     api.remove(METALLB);
-    let cluster_scoped = |api: &Api| {
-        let stays = |path: &str| path.contains("/namespaces/") || path == CRD;
-        api.paths().iter().filter(|path| !stays(path)).count()
-    };
-    until("cluster-scoped operands are gone", &api, |api| cluster_scoped(api) == 0).await;
-    // Namespaced ones are the garbage collector's, which this API server does not have.
-    assert!(api.get(SPEAKER).is_some());
+    until("operands are gone, without a garbage collector too", &api, |api| {
+        api.get(SPEAKER).is_none() && api.get(WEBHOOK).is_none() && api.get(CLUSTER_ROLE).is_none()
+    })
+    .await;
+    let writes = api.writes().split_off(before);
+    let at = |path: &str| writes.iter().position(|it| *it == format!("DELETE {path}")).unwrap();
+    assert!(at(SPEAKER) < at(CLUSTER_ROLE), "{writes:?}");
 }
 
 #[tokio::test]
@@ -242,17 +243,16 @@ async fn a_webhook_that_is_gone_is_asked_for_no_conversion() {
     };
     let releases = |api: &Api| api.writes().iter().filter(|it| **it == format!("PATCH {PEER_CRD}")).count();
     api.put(PEER_CRD, converted_by("metallb-webhook-service"));
+    let labels = api.get(SPEAKER).unwrap()["metadata"]["labels"].clone();
     api.remove(METALLB);
-    let role_gone = |api: &Api| api.get(CLUSTER_ROLE).is_none();
-    until("cluster-scoped operands are gone", &api, role_gone).await;
-    assert_eq!(releases(&api), 0, "the webhook is there still");
-    api.remove(WEBHOOK);
     until("the webhook is taken out", &api, |api| releases(api) > 0).await;
+    let writes = api.writes();
+    let at = |write: String| writes.iter().position(|it| *it == write).unwrap();
+    assert!(at(format!("DELETE {WEBHOOK}")) < at(format!("PATCH {PEER_CRD}")), "while the webhook was there");
     // Somebody else's is not ours to take out.
     let before = releases(&api);
     api.put(PEER_CRD, converted_by("another"));
     let passed = "/apis/rbac.authorization.k8s.io/v1/clusterroles/metallb-system:passed";
-    let labels = api.get(SPEAKER).unwrap()["metadata"]["labels"].clone();
     // The second pass begins when the first is at its end.
     for _ in 0..2 {
         let ours = json!([{"manager": "metallb-operator", "operation": "Apply"}]);
