@@ -110,10 +110,12 @@ fn bird_has_the_routes_of_every_node_edits_reset_nothing_and_the_end_has_a_reaso
         let routes = bird.birdc("show route")?;
         if routes.contains(&v4) || routes.contains(&v6) { Err(routes) } else { Ok(()) }
     });
-    let sessions = bgp.product.items(&["-n", NAMESPACE, "bgpsessions"]);
-    let with_bird = sessions.iter().map(|it| &it["status"]).filter(|it| it["peer"] == "bird");
-    let once = with_bird.map(|it| (text(&it["state"]), it["established"].clone())).collect::<Vec<_>>();
-    assert_eq!(once, vec![("Established".to_owned(), 1.into()); 2], "the sessions of before");
+    until("the sessions of before, established once", SOON, || {
+        let sessions = bgp.product.items(&["-n", NAMESPACE, "bgpsessions"]);
+        let with_bird = sessions.iter().map(|it| &it["status"]).filter(|it| it["peer"] == "bird");
+        let told: Vec<_> = with_bird.map(|it| (text(&it["state"]), it["established"].clone())).collect();
+        if told == vec![("Established".to_owned(), 1.into()); 2] { Ok(()) } else { Err(format!("{told:?}")) }
+    });
     // BIRD takes AdminDown for a failure of the path, and may come to it before our last words.
     let without = r#"{"spec": {"bfdProfile": null}}"#;
     bgp.product.kubectl(&["-n", NAMESPACE, "patch", "bgppeer", "bird", "--type=merge", "-p", without]);
