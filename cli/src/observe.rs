@@ -1,16 +1,15 @@
 //! What a cluster shows of addresses and their announcement, read for `why` and `status`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::collections::BTreeMap;
 
 use anyhow::Context;
 use ferrolb_api::v1beta1::{ConfigurationState, ServiceBGPStatus, ServiceL2Status};
-use ferrolb_api::well_known::{annotation, component, label};
+use ferrolb_api::well_known::{component, label};
 use ferrolb_core::allocator::by_key;
 use ferrolb_core::config::compile;
 use ferrolb_core::explain::{Cluster, Told};
 use ferrolb_core::service::{LoadBalancer, ServiceKey};
-use ferrolb_core::status::read_conflicts;
+use ferrolb_core::status::conflicts_told;
 use k8s_openapi::api::core::v1::{Event, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
@@ -71,7 +70,7 @@ fn observed(own: &Objects, all: &Objects) -> anyhow::Result<Observed> {
             _ => {}
         }
     }
-    cluster.conflicts = conflicts(&own.of::<ConfigurationState>("ConfigurationState")?);
+    cluster.conflicts = conflicts_told(&own.of::<ConfigurationState>("ConfigurationState")?);
     for status in own.of::<ServiceL2Status>("ServiceL2Status")?.iter().filter_map(|it| it.status.as_ref()) {
         let key = key(status.service_namespace.as_ref(), status.service_name.as_ref());
         cluster.layer2.entry(key).or_default().extend(status.node.clone());
@@ -84,13 +83,6 @@ fn observed(own: &Objects, all: &Objects) -> anyhow::Result<Observed> {
     let handled = services.iter().filter(|(_, it)| it.is_handled_by(cluster.class.as_deref()));
     cluster.services = by_key(handled.map(|(_, service)| service.clone()));
     Ok(Observed { cluster, services })
-}
-
-/// Addresses that hosts use which are no speakers, as speakers tell.
-pub(crate) fn conflicts(states: &[ConfigurationState]) -> BTreeSet<IpAddr> {
-    let told =
-        states.iter().filter_map(|it| it.metadata.annotations.as_ref()?.get(annotation::ADDRESS_CONFLICTS));
-    told.flat_map(|told| read_conflicts(told)).collect()
 }
 
 /// The class of Services that the controller among these pods handles.

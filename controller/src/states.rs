@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ferrolb_api::v1beta1::ConfigurationState;
-use ferrolb_api::well_known::{annotation, component, label};
+use ferrolb_api::well_known::{component, label};
 use ferrolb_core::config::Diagnostic;
 use ferrolb_core::status;
 use kube::ResourceExt;
@@ -33,8 +33,7 @@ pub(crate) fn stale(
 
 /// Addresses that hosts have which are no speakers, by the word of any speaker.
 pub(crate) fn conflicts(states: &[Arc<ConfigurationState>]) -> BTreeSet<IpAddr> {
-    let told = states.iter().filter_map(|state| state.annotations().get(annotation::ADDRESS_CONFLICTS));
-    told.flat_map(|told| status::read_conflicts(told)).collect()
+    status::conflicts_told(states.iter().map(Arc::as_ref))
 }
 
 #[cfg(test)]

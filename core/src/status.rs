@@ -7,9 +7,10 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use ferrolb_api::v1beta1::{
-    ConfigurationResult, ConfigurationStateStatus, ServiceBGPStatusStatus, ServiceL2InterfaceStatus,
-    ServiceL2StatusStatus,
+    ConfigurationResult, ConfigurationState, ConfigurationStateStatus, ServiceBGPStatusStatus,
+    ServiceL2InterfaceStatus, ServiceL2StatusStatus,
 };
+use ferrolb_api::well_known::annotation;
 use ferrolb_api::well_known::configuration_state::{CONFIGURATION_ERROR, RECONCILED};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -73,9 +74,11 @@ pub fn conflicts_annotation(conflicts: &BTreeSet<IpAddr>) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(","))
 }
 
-/// What that value says; what is no address is passed over.
-pub fn read_conflicts(annotation: &str) -> impl Iterator<Item = IpAddr> {
-    annotation.split(',').filter_map(|address| address.parse().ok())
+/// Addresses that strangers have, by the word of any speaker; what is no address is passed over.
+pub fn conflicts_told<'a>(states: impl IntoIterator<Item = &'a ConfigurationState>) -> BTreeSet<IpAddr> {
+    let annotations = states.into_iter().filter_map(|state| state.metadata.annotations.as_ref());
+    let told = annotations.filter_map(|it| it.get(annotation::ADDRESS_CONFLICTS));
+    told.flat_map(|told| told.split(',')).filter_map(|address| address.parse().ok()).collect()
 }
 
 fn texts<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> String {

@@ -11,6 +11,7 @@ use ferrolb_core::allocator::by_key;
 use ferrolb_core::config::compile;
 use ferrolb_core::resources::Resources;
 use ferrolb_core::service::LoadBalancer;
+use ferrolb_core::status::conflicts_told;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 
 use crate::cluster::Access;
@@ -104,6 +105,6 @@ fn read(args: &Args) -> anyhow::Result<(Observed, Option<String>, Vec<Service>)>
     let class = args.lb_class.clone().or_else(|| observe::class(&pods));
     let handled = services.iter().map(|service| LoadBalancer::new(service, []));
     let handled = handled.filter(|service| service.is_handled_by(class.as_deref()));
-    let observed = Observed { config, services: by_key(handled), conflicts: observe::conflicts(&states) };
+    let observed = Observed { config, services: by_key(handled), conflicts: conflicts_told(&states) };
     Ok((observed, class, services))
 }
