@@ -357,6 +357,7 @@ impl Claimant {
         self.reconsider_all(now);
         if self.rules.conflict && members.risen(before).any(|node| node != members.own()) {
             self.announcer.handle_input(now, announcer::Input::Reannounce);
+            self.ask_the_risen(now);
         }
     }
 

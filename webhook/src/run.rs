@@ -23,9 +23,12 @@ use crate::presenter::{Offer, Presenter};
 use crate::registration::{self, Registrar, conversion};
 use crate::server::{Reviewer, router};
 
-/// How long reviews are answered after the shutdown began: until then the API server may still send some,
-/// because the endpoints that it knows are old.
-const LINGER: Duration = Duration::from_millis(2500);
+/// How long reviews are answered after the shutdown began: until then the API server may still send some, because
+/// kube-proxy forwards them to endpoints that are old; on a busy node it needs seconds. With the time that requests
+/// under way get then, it fits into the pod's grace period.
+const LINGER: Duration = Duration::from_secs(8);
+/// The same where this webhook is registered no more: the API server forgets that within a moment.
+const LINGER_UNREGISTERED: Duration = Duration::from_millis(1500);
 
 /// Runs until the shutdown.
 pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
@@ -63,6 +66,10 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
         metrics: Arc::clone(&metrics),
         trusted: readiness.condition("the API server to trust our certificate"),
         believed,
+    };
+    let registered = {
+        let (configuration, name) = (configuration.clone(), args.webhook_configuration.clone());
+        move || configuration.get_global(&name).is_some()
     };
     // Where the authority is ours to tell.
     let registrar = args.tells_authority().then(|| Registrar {
@@ -118,7 +125,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
     let server = tls::serve(listener, &identity, &tls_policy, router, end.clone());
     let ending = async {
         shutdown.requested().await;
-        tokio::time::sleep(LINGER).await;
+        tokio::time::sleep(if registered() { LINGER } else { LINGER_UNREGISTERED }).await;
         end.begin();
         std::future::pending::<()>().await;
     };

@@ -112,12 +112,12 @@ fn every_kind_of_session_comes_up() {
     bfd.product.kubectl(&["-n", NAMESPACE, "patch", "bfdprofile", "fast", "--type=merge", "-p", profile]);
     bfd.configure(&["bfd", "profile fast", "no echo-mode", "shutdown"]);
     until("the router's end is shut down", SOON, || {
-        let seen = bfd.session(NODE_ADDRESS)?;
+        let seen = session(&bfd, "bfd peers", NODE_ADDRESS, false)?;
         if seen["status"] == "shutdown" { Ok(()) } else { Err(seen.to_string()) }
     });
     bfd.configure(&["bfd", "profile fast", "no shutdown"]);
     until("the router speaks, and is answered", SOON, || {
-        let seen = bfd.session(NODE_ADDRESS)?;
+        let seen = session(&bfd, "bfd peers", NODE_ADDRESS, false)?;
         if seen["status"] == "up" { Ok(()) } else { Err(seen.to_string()) }
     });
 }

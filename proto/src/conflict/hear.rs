@@ -168,8 +168,8 @@ impl Claimant {
         }
         let insists = contested.is_some_and(|contest| match rival {
             Rival::Stranger => (ONE_CONFLICT..DEFEND).contains(&now.saturating_duration_since(contest.since)),
-            // A speaker is asked; anything else may be its late word.
-            _ => contest.asked > 0 && now < contest.answers_until,
+            // A speaker is asked; anything else may be its late word. What it says at first may cross what it hears.
+            _ => contest.asked > 1 && now < contest.answers_until,
         });
         let is_known = contested.is_some_and(|contest| now < contest.since + FOUGHT);
         if is_known && !insists {
@@ -199,10 +199,30 @@ impl Claimant {
             | Rival::Better(_)
             | Rival::Leaving => {
                 // Asking after a while tells whether it insists.
-                let contest = Contest { since: now, asked: 0, answers_until: now };
+                let contest = Contest { mac, since: now, asked: 0, answers_until: now };
                 self.enter(ip, State::Owning { since, contested: Some(contest) }, Some(now + ASK_AGAIN));
                 self.announcer.handle_input(now, announcer::Input::Announce(ip));
             }
+        }
+    }
+
+    /// A member came to life. Whom this link heard before it knew that, and must yield to, is asked at once: it says
+    /// what it says now.
+    pub(super) fn ask_the_risen(&mut self, now: Instant) {
+        let is_due = |ip: IpAddr, contest: &Contest| match self.rival(ip, contest.mac) {
+            Rival::Better(node) => contest.asked == 0 && self.plan.members.is_alive(&node),
+            _ => false,
+        };
+        let due: Vec<IpAddr> = self
+            .slots
+            .iter()
+            .filter_map(|(ip, slot)| match &slot.state {
+                State::Owning { contested: Some(contest), .. } if is_due(*ip, contest) => Some(*ip),
+                _ => None,
+            })
+            .collect();
+        for ip in due {
+            self.due_now(now, ip);
         }
     }
 

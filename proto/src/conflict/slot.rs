@@ -59,6 +59,8 @@ pub(super) enum State {
 /// Another host claims an address that this link owns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contest {
+    /// Which.
+    pub(super) mac: MacAddr,
     /// When that was heard first.
     pub(super) since: Instant,
     /// How often it was asked since then whether it insists, and until when its answer counts.

@@ -300,7 +300,26 @@ fn the_better_announces_again_and_yields_to_who_insists() {
     bench.run_to(11_050);
     assert!(bench.times("probe").contains(&11_000), "asked whether it insists");
     bench.says(MAC_A);
-    assert_eq!((bench.owns(), bench.times("other")), (false, vec![11_050]));
+    assert!(bench.owns(), "it may fall silent this moment, since it asks too");
+    bench.run_to(11_150);
+    bench.says(MAC_A);
+    assert_eq!((bench.owns(), bench.times("other")), (false, vec![11_150]));
+}
+
+/// After a partition the members learn of each other one after the other, and each announces when it does.
+#[test]
+fn the_worse_asks_whom_it_heard_before_it_knew_that_it_lives() {
+    let mut bench = Bench::owning();
+    bench.alive = Liveness::Dead;
+    bench.plan();
+    bench.says(MAC_A);
+    assert!(bench.owns(), "it may be the late word of one that is gone");
+    bench.run_to(10_050);
+    bench.alive = Liveness::Alive;
+    bench.plan();
+    assert_eq!((bench.times("probe").last(), bench.owns()), (Some(&10_050), true));
+    bench.says(MAC_A);
+    assert!(!bench.owns());
 }
 
 #[test]

@@ -29,9 +29,9 @@ use super::peers::Peers;
 
 /// How often peers that are no members are greeted: after a partition nobody yields before it is over for a member,
 /// and two are not to answer for longer than a second.
-const GREETING: Duration = Duration::from_millis(400);
+const GREETING: Duration = Duration::from_millis(250);
 /// After being declared down by mistake: a greeting under the new identity, soon.
-const REJOIN_GREETING: Duration = Duration::from_millis(100);
+const REJOIN_GREETING: Duration = Duration::from_millis(20);
 /// How long a speaker that has just started waits for its peers before it believes to be alone.
 const SETTLE: Duration = Duration::from_secs(3);
 /// A farewell may be lost like any datagram.
