@@ -104,9 +104,17 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// What the options say.
-    pub fn policy(&self) -> Result<Policy, PolicyError> {
-        Policy::new(self.tls_min_version, &self.tls_cipher_suites, &self.tls_curve_preferences)
+    /// What the options say; an error names the one that is wrong.
+    pub fn policy(&self) -> anyhow::Result<Policy> {
+        Policy::new(self.tls_min_version, &self.tls_cipher_suites, &self.tls_curve_preferences).map_err(|error| {
+            let flag = match &error {
+                PolicyError::Curve { .. } | PolicyError::DuplicateCurve(_) => "tls-curve-preferences",
+                PolicyError::Suite { .. } | PolicyError::DuplicateSuite(_) | PolicyError::SuitesOfTls13 => {
+                    "tls-cipher-suites"
+                }
+            };
+            anyhow::Error::new(error).context(format!("parsing {flag}"))
+        })
     }
 }
 
@@ -172,6 +180,8 @@ mod tests {
         assert_eq!((args.metrics_cert_dir(), args.kubeconfig()), (None, None));
         assert_eq!(args.tls.tls_min_version, MinVersion::Tls13);
         args.tls.policy().unwrap();
+        let args = parse(&["--tls-cipher-suites=FAKE_CIPHER"]);
+        assert_eq!(args.tls.policy().unwrap_err().to_string(), "parsing tls-cipher-suites");
         let args = parse(&["--kubeconfig=/etc/kubernetes/admin.conf"]);
         assert_eq!(args.kubeconfig(), Some("/etc/kubernetes/admin.conf".into()));
     }

@@ -223,7 +223,8 @@ fn tls_that_no_server_can_do_is_refused_with_what_one_can() {
     for (tls, part) in [
         (json!({"cipherSuites": ["TLS_RSA_WITH_RC4_128_SHA"]}), "use TLS_"),
         (json!({"curves": ["P-521"]}), "use X25519MLKEM768"),
-        (json!({"curves": ["X25519", "x25519"]}), "twice"),
+        (json!({"curves": ["X25519", "x25519"]}), "duplicate curve preference"),
+        (json!({"cipherSuites": ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]}), "take VersionTLS12"),
     ] {
         let refusal = render(&metallb(json!({"tls": tls})), &settings(), &observed()).unwrap_err();
         assert!(refusal.to_string().starts_with("tls: ") && refusal.to_string().contains(part), "{refusal}");

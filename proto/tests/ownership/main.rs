@@ -95,7 +95,7 @@ fn no_rule_can_be_spared() {
         ("planned", 8),
         ("conflict", 0),
         ("hold", 4),
-        ("generation", 110),
+        ("generation", 1550),
     ] {
         assert!(
             World::run(seed, without(rule)).is_err(),

@@ -38,7 +38,7 @@ pub enum PolicyError {
         known: String,
     },
     /// Nothing that we have.
-    #[error("curve {name:?} is not supported: use {known}, or none for all of them")]
+    #[error("invalid curve preference {name:?}: use {known}, or none for all of them")]
     Curve {
         /// What was asked for.
         name: String,
@@ -46,8 +46,16 @@ pub enum PolicyError {
         known: String,
     },
     /// Twice the same.
-    #[error("{0:?} stands there twice")]
-    Twice(String),
+    #[error("duplicate cipher suite {0:?}")]
+    DuplicateSuite(String),
+    /// Twice the same.
+    #[error("duplicate curve preference {0:?}")]
+    DuplicateCurve(String),
+    /// Those of TLS 1.3 are not for choice, and it alone is spoken.
+    #[error(
+        "cipher suites cannot be configured with TLS 1.3: leave them out, or take VersionTLS12 as the lowest version"
+    )]
+    SuitesOfTls13,
 }
 
 impl Default for Policy {
@@ -62,9 +70,14 @@ impl Policy {
     pub fn new(min: MinVersion, suites: &[String], curves: &[String]) -> Result<Self, PolicyError> {
         let mut provider = aws_lc_rs::default_provider();
         let known: Vec<SupportedCipherSuite> = provider.cipher_suites.clone();
-        let chosen = choose(suites, &known, |suite, name| suite_name(suite) == name).map_err(|problem| {
-            problem.into_error(&known, suite_name, |name, known| PolicyError::Suite { name, known })
-        })?;
+        let chosen =
+            choose(suites, &known, |suite, name| suite_name(suite) == name).map_err(|problem| match problem {
+                Choice::Unknown(name) => PolicyError::Suite { name, known: names(&known, suite_name) },
+                Choice::Twice(name) => PolicyError::DuplicateSuite(name),
+            })?;
+        if min == MinVersion::Tls13 && chosen.iter().any(|suite| suite.tls13().is_none()) {
+            return Err(PolicyError::SuitesOfTls13);
+        }
         if !chosen.is_empty() {
             provider.cipher_suites.retain(|suite| suite.tls13().is_some() || chosen.contains(suite));
         }
@@ -72,8 +85,9 @@ impl Policy {
         let is = |group: &&'static dyn SupportedKxGroup, name: &str| {
             group_name(group).eq_ignore_ascii_case(name) || name.parse() == Ok(u16::from(group.name()))
         };
-        let chosen = choose(curves, &known, is).map_err(|problem| {
-            problem.into_error(&known, group_name, |name, known| PolicyError::Curve { name, known })
+        let chosen = choose(curves, &known, is).map_err(|problem| match problem {
+            Choice::Unknown(name) => PolicyError::Curve { name, known: names(&known, group_name) },
+            Choice::Twice(name) => PolicyError::DuplicateCurve(name),
         })?;
         if !chosen.is_empty() {
             provider.kx_groups = chosen;
@@ -102,18 +116,8 @@ enum Choice {
     Twice(String),
 }
 
-impl Choice {
-    fn into_error<T>(
-        self,
-        known: &[T],
-        name_of: impl Fn(&T) -> String,
-        unknown: impl Fn(String, String) -> PolicyError,
-    ) -> PolicyError {
-        match self {
-            Self::Unknown(name) => unknown(name, known.iter().map(name_of).collect::<Vec<_>>().join(", ")),
-            Self::Twice(name) => PolicyError::Twice(name),
-        }
-    }
+fn names<T>(known: &[T], name_of: impl Fn(&T) -> String) -> String {
+    known.iter().map(name_of).collect::<Vec<_>>().join(", ")
 }
 
 fn choose<T: Copy>(names: &[String], known: &[T], is: impl Fn(&T, &str) -> bool) -> Result<Vec<T>, Choice> {
@@ -178,13 +182,26 @@ mod tests {
 
     #[test]
     fn what_there_is_not_is_named_with_what_there_is() {
-        let error = Policy::new(MinVersion::Tls12, &texts(&["RC4"]), &[]).unwrap_err().to_string();
+        let refused = |min, suites: &[&str], curves: &[&str]| {
+            Policy::new(min, &texts(suites), &texts(curves)).unwrap_err().to_string()
+        };
+        let error = refused(MinVersion::Tls12, &["RC4"], &[]);
         assert!(error.starts_with("cipher suite \"RC4\"") && error.contains("TLS_ECDHE_ECDSA"), "{error}");
-        let error = Policy::new(MinVersion::Tls12, &[], &texts(&["P-257"])).unwrap_err().to_string();
-        assert!(error.contains("X25519MLKEM768"), "{error}");
+        for unknown in ["P-257", "99999", "-1", "0"] {
+            let error = refused(MinVersion::Tls12, &[], &[unknown]);
+            let begins = format!("invalid curve preference \"{unknown}\"");
+            assert!(error.starts_with(&begins) && error.contains("X25519MLKEM768"), "{error}");
+        }
+        for twice in ["29", "X25519"] {
+            let error = refused(MinVersion::Tls12, &[], &["29", twice]);
+            assert_eq!(error, format!("duplicate curve preference \"{twice}\""));
+        }
+        let suite = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
         assert_eq!(
-            Policy::new(MinVersion::Tls12, &[], &texts(&["29", "X25519"])).unwrap_err(),
-            PolicyError::Twice("X25519".into())
+            refused(MinVersion::Tls12, &[suite, suite], &[]),
+            format!("duplicate cipher suite \"{suite}\"")
         );
+        let error = refused(MinVersion::Tls13, &[suite], &[]);
+        assert!(error.starts_with("cipher suites cannot be configured with TLS 1.3"), "{error}");
     }
 }
