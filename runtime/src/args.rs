@@ -106,13 +106,10 @@ pub struct TlsArgs {
 impl TlsArgs {
     /// What the options say; an error names the one that is wrong.
     pub fn policy(&self) -> anyhow::Result<Policy> {
-        Policy::new(self.tls_min_version, &self.tls_cipher_suites, &self.tls_curve_preferences).map_err(|error| {
-            let flag = match &error {
-                PolicyError::Curve { .. } | PolicyError::DuplicateCurve(_) => "tls-curve-preferences",
-                PolicyError::Suite { .. } | PolicyError::DuplicateSuite(_) | PolicyError::SuitesOfTls13 => {
-                    "tls-cipher-suites"
-                }
-            };
+        let policy = Policy::new(self.tls_min_version, &self.tls_cipher_suites, &self.tls_curve_preferences);
+        policy.map_err(|error| {
+            let of_curves = matches!(error, PolicyError::Curve { .. } | PolicyError::DuplicateCurve(_));
+            let flag = if of_curves { "tls-curve-preferences" } else { "tls-cipher-suites" };
             anyhow::Error::new(error).context(format!("parsing {flag}"))
         })
     }

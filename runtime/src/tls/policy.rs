@@ -70,11 +70,11 @@ impl Policy {
     pub fn new(min: MinVersion, suites: &[String], curves: &[String]) -> Result<Self, PolicyError> {
         let mut provider = aws_lc_rs::default_provider();
         let known: Vec<SupportedCipherSuite> = provider.cipher_suites.clone();
-        let chosen =
-            choose(suites, &known, |suite, name| suite_name(suite) == name).map_err(|problem| match problem {
-                Choice::Unknown(name) => PolicyError::Suite { name, known: names(&known, suite_name) },
-                Choice::Twice(name) => PolicyError::DuplicateSuite(name),
-            })?;
+        let wrong = |choice| match choice {
+            Choice::Unknown(name) => PolicyError::Suite { name, known: names(&known, suite_name) },
+            Choice::Twice(name) => PolicyError::DuplicateSuite(name),
+        };
+        let chosen = choose(suites, &known, |suite, name| suite_name(suite) == name).map_err(wrong)?;
         if min == MinVersion::Tls13 && chosen.iter().any(|suite| suite.tls13().is_none()) {
             return Err(PolicyError::SuitesOfTls13);
         }
@@ -85,10 +85,11 @@ impl Policy {
         let is = |group: &&'static dyn SupportedKxGroup, name: &str| {
             group_name(group).eq_ignore_ascii_case(name) || name.parse() == Ok(u16::from(group.name()))
         };
-        let chosen = choose(curves, &known, is).map_err(|problem| match problem {
+        let wrong = |choice| match choice {
             Choice::Unknown(name) => PolicyError::Curve { name, known: names(&known, group_name) },
             Choice::Twice(name) => PolicyError::DuplicateCurve(name),
-        })?;
+        };
+        let chosen = choose(curves, &known, is).map_err(wrong)?;
         if !chosen.is_empty() {
             provider.kx_groups = chosen;
         }
