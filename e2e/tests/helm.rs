@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::helm::Helm;
-use support::{ADDRESS, NAMESPACE, Product, measured, until};
+use support::http::{Curling, Requests};
+use support::{ADDRESS, NAMESPACE, NODES, Product, measured, until};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/ferrolb");
 /// What an upgrade to the same must not change; of the last one somebody else owns a field, `caBundle`.
@@ -22,22 +23,10 @@ const UNCHANGED: [&str; 4] = [
 
 impl Helm<'_> {
     /// An upgrade while a client asks again and again: how many of its requests failed, and of how many.
-    fn upgrade_in_use(&self, more: &[&str]) -> (u32, u32) {
-        let done = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let upgrade = scope.spawn(|| {
-                let said = self.release("upgrade", CHART, more);
-                done.store(true, std::sync::atomic::Ordering::SeqCst);
-                said
-            });
-            let (mut failed, mut asked) = (0, 0);
-            while !done.load(std::sync::atomic::Ordering::SeqCst) {
-                asked += 1;
-                failed += u32::from(self.product.curl().is_err());
-            }
-            upgrade.join().unwrap().unwrap_or_else(|error| panic!("{error}"));
-            (failed, asked)
-        })
+    fn upgrade_in_use(&self, more: &[&str]) -> Requests {
+        let client = Curling::with_patience(&self.product.lab, "client", ADDRESS, 2);
+        self.release("upgrade", CHART, more).unwrap_or_else(|error| panic!("{error}"));
+        client.stop()
     }
 
     fn generations(&self) -> Vec<Value> {
@@ -90,16 +79,13 @@ impl Helm<'_> {
         // The same again: nothing changes, twice.
         let before = self.generations();
         for _ in 0..2 {
-            let (failed, asked) = self.upgrade_in_use(&[]);
-            assert_eq!((failed, self.generations()), (0, before.clone()), "of {asked}");
+            self.upgrade_in_use(&[]).assert_answered(0);
+            assert_eq!(self.generations(), before);
         }
         // Other speakers.
-        let (failed, asked) = self.upgrade_in_use(&["--set", "speaker.podAnnotations.example=new"]);
-        measured(
-            &format!("{name} upgrade with new speakers, requests failed"),
-            format!("{failed} of {asked}"),
-        );
-        assert_eq!(failed, 0, "of {asked}");
+        let requests = self.upgrade_in_use(&["--set", "speaker.podAnnotations.example=new"]);
+        measured(&format!("{name} upgrade with new speakers, requests"), requests.told());
+        requests.assert_answered(NODES.len());
         assert_ne!(self.generations(), before);
 
         self.certificate_of_others();

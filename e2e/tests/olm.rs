@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use ferrolb_e2e::image::{self, ImageFile, ImageName};
 use ferrolb_e2e::progress::Progress;
 use serde_json::{Value, json};
-use support::{ADDRESS, NAMESPACE, Product, measured, until};
+use support::http::Curling;
+use support::{ADDRESS, NAMESPACE, NODES, Product, measured, until};
 
 const OLM: &str = "olm";
 /// Of the Service range, and of nobody else: the lab has no names of Services.
@@ -280,14 +281,13 @@ fn the_lifecycle_manager_installs_upgrades_and_removes() {
 
     // Through the channel, while a client asks.
     olm.serve(&after);
-    let (mut failed, mut asked) = (0, 0);
+    let client = Curling::with_patience(&product.lab, "client", ADDRESS, 2);
     until("the next version is Succeeded", PATIENCE, || {
-        asked += 1;
-        failed += u32::from(product.curl().is_err());
         olm.phase(new).map_err(|error| format!("{error}\n{}", olm.what_is_there()))
     });
-    measured("upgrade through the channel, requests failed", format!("{failed} of {asked}"));
-    assert_eq!(failed, 0, "of {asked}");
+    let requests = client.stop();
+    measured("upgrade through the channel, requests", requests.told());
+    requests.assert_answered(NODES.len());
     until("the version before is gone", PATIENCE, || match olm.phase(old) {
         Err(error) if error.contains("NotFound") => Ok(()),
         other => Err(format!("{other:?}")),

@@ -6,11 +6,11 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{NAMESPACE, Product, measured, text, until};
+use support::http::Curling;
+use support::{ADDRESS, NAMESPACE, Product, measured, text, until};
 
 const KINDS: &str = "roles,rolebindings,clusterroles,clusterrolebindings,configmaps,secrets,services,\
     serviceaccounts,poddisruptionbudgets,deployments,daemonsets,validatingwebhookconfigurations";
@@ -53,39 +53,27 @@ fn edits_and_deletions_are_undone_while_services_answer() {
     let seed = std::process::id().into();
     println!("seed {seed}");
     let (mut random, product) = (Random(seed), Product::ready());
-    let done = AtomicBool::new(false);
     let operands = product.items(&["-n", NAMESPACE, KINDS, "-l", MANAGED]);
     assert!(operands.len() > 20, "{}", operands.len());
     let (mut times, mut edits) = (Vec::new(), BTreeMap::<usize, usize>::new());
-    std::thread::scope(|scope| {
-        let client = scope.spawn(|| {
-            let (mut failed, mut asked) = (0, 0);
-            while !done.load(Ordering::SeqCst) {
-                asked += 1;
-                failed += u32::from(product.curl().is_err());
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            (failed, asked)
-        });
-        while times.len() < count {
-            let number = random.below(operands.len());
-            let operand = &operands[number];
-            let (kind, name) = (text(&operand["kind"]), text(&operand["metadata"]["name"]));
-            let edited = edits.entry(number).or_default();
-            // Without speakers nobody answers; and the tokens of running pods are those of their account.
-            let may_go = !["DaemonSet", "ServiceAccount"].contains(&kind.as_str());
-            if (random.below(2) == 0 || *edited >= EDITS_OF_ONE) && may_go {
-                times.push(deleted(&product, &kind, &name));
-            } else if *edited < EDITS_OF_ONE {
-                *edited += 1;
-                times.push(undone(&product, &kind, &name));
-            }
+    let client = Curling::with_patience(&product.lab, "client", ADDRESS, 2);
+    while times.len() < count {
+        let number = random.below(operands.len());
+        let operand = &operands[number];
+        let (kind, name) = (text(&operand["kind"]), text(&operand["metadata"]["name"]));
+        let edited = edits.entry(number).or_default();
+        // Without speakers nobody answers; and the tokens of running pods are those of their account.
+        let may_go = !["DaemonSet", "ServiceAccount"].contains(&kind.as_str());
+        if (random.below(2) == 0 || *edited >= EDITS_OF_ONE) && may_go {
+            times.push(deleted(&product, &kind, &name));
+        } else if *edited < EDITS_OF_ONE {
+            *edited += 1;
+            times.push(undone(&product, &kind, &name));
         }
-        done.store(true, Ordering::SeqCst);
-        let (failed, asked) = client.join().unwrap();
-        measured("requests while operands were edited and deleted, failed", format!("{failed} of {asked}"));
-        assert_eq!(failed, 0, "of {asked}");
-    });
+    }
+    let requests = client.stop();
+    measured("requests while operands were edited and deleted", requests.told());
+    requests.assert_answered(0);
     times.sort();
     let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
     let line = format!(

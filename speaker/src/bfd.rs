@@ -27,6 +27,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::bgp::{Peers, Routers};
 use crate::metrics::BfdMetrics;
+use crate::thread;
 use engine::Engine;
 
 /// How the path to a router is.
@@ -76,9 +77,8 @@ impl Bfd {
         let (tell, told) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let engine = Engine::new(desired, routers, reachable, context);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        std::thread::Builder::new().name("bfd".to_owned()).spawn(move || {
-            runtime.block_on(engine.run(left, tell));
+        thread::start("bfd", || async {
+            engine.run(left, tell).await;
             // Whoever waited for it may have given up.
             let _ = end.send(());
         })?;

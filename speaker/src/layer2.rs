@@ -30,6 +30,7 @@ use tokio::task::JoinSet;
 
 use crate::links::{Link, Links};
 use crate::metrics::Metrics;
+use crate::thread;
 use ferrolb_runtime::latest::publish;
 use link::{Desired, LinkTask, Sockets, sleep_until};
 
@@ -123,9 +124,8 @@ impl Layer2 {
             serial: 0,
             retry_at: None,
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        std::thread::Builder::new().name("layer2".to_owned()).spawn(move || {
-            runtime.block_on(supervisor.run(handed));
+        thread::start("layer2", || async {
+            supervisor.run(handed).await;
             // Whoever waited for it may have given up.
             let _ = end.send(());
         })?;

@@ -29,5 +29,6 @@ pub mod stores;
 mod sys;
 #[cfg(test)]
 mod testing;
+mod thread;
 
 pub use run::run;

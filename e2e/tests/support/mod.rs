@@ -67,6 +67,10 @@ impl Product {
         });
         let session = lab.hold("tests of the product", &Progress::new(), Duration::from_secs(1800));
         let product = Self { lab, _session: session.unwrap_or_else(|error| panic!("{error}")) };
+        // A test before that failed may have left it removed.
+        if product.get(&["crd", "metallbs.metallb.io"]).is_err() {
+            product.install();
+        }
         product.apply_sample("metallb.yaml");
         product.wait_available(Duration::from_secs(120));
         product.wait_admitting();
