@@ -93,6 +93,40 @@ struct Sight {
     watches: usize,
     failing: usize,
     restored: Option<Instant>,
+    /// Since when no watch is up.
+    lost: Option<Instant>,
+    outage: Option<Outage>,
+}
+
+/// A time without any watch that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When the first watch was up again.
+    pub ended: Instant,
+    /// How long it was.
+    pub lasted: Duration,
+}
+
+impl Sight {
+    fn is_lost(&self) -> bool {
+        self.watches > 0 && self.failing == self.watches
+    }
+
+    fn fail(&mut self) {
+        self.failing += 1;
+        if self.is_lost() {
+            self.lost = Some(Instant::now());
+        }
+    }
+
+    fn restore(&mut self) {
+        self.failing -= 1;
+        let now = Instant::now();
+        self.restored = Some(now);
+        if let Some(lost) = self.lost.take() {
+            self.outage = Some(Outage { ended: now, lasted: now.duration_since(lost) });
+        }
+    }
 }
 
 impl Watches {
@@ -177,10 +211,7 @@ impl Watches {
             let mut failing = false;
             let restored = || {
                 tracing::info!(event = "watchRestored", kind, "watch is up again");
-                sight.send_modify(|it| {
-                    it.failing -= 1;
-                    it.restored = Some(Instant::now());
-                });
+                sight.send_modify(Sight::restore);
             };
             loop {
                 let event = tokio::select! {
@@ -216,7 +247,7 @@ impl Watches {
                     }
                     Some(Err(error)) if !failing => {
                         failing = true;
-                        sight.send_modify(|it| it.failing += 1);
+                        sight.send_modify(Sight::fail);
                         let cause = crate::log::chain(&error);
                         tracing::warn!(event = "watchLost", kind, error = cause, "watch failed, retrying");
                     }
@@ -287,8 +318,12 @@ impl Changed {
 
     /// Whether no watch is up: the stores say what was, not what is.
     pub fn is_lost(&self) -> bool {
-        let sight = *self.sight.borrow();
-        sight.watches > 0 && sight.failing == sight.watches
+        self.sight.borrow().is_lost()
+    }
+
+    /// The last time without any watch, once it is over.
+    pub fn outage(&self) -> Option<Outage> {
+        self.sight.borrow().outage
     }
 
     /// Returns when something changed since the last call.
@@ -399,6 +434,22 @@ mod tests {
         open.send_replace(true);
         changed.next().await;
         assert!(store.is_served());
+    }
+
+    #[test]
+    fn an_outage_begins_with_the_last_watch_lost_and_ends_with_the_first_restored() {
+        let mut sight = Sight { watches: 2, ..Sight::default() };
+        sight.fail();
+        sight.restore();
+        assert_eq!((sight.is_lost(), sight.outage), (false, None), "one watch alone is none");
+        sight.fail();
+        sight.fail();
+        assert!(sight.is_lost() && sight.outage.is_none());
+        sight.restore();
+        let outage = sight.outage;
+        assert!(!sight.is_lost() && outage.is_some());
+        sight.restore();
+        assert_eq!(sight.outage, outage, "the others only follow");
     }
 
     #[tokio::test]

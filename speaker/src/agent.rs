@@ -53,6 +53,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long after the API server's return nothing is taken away: in the lab, nodes and endpoints that serve
 /// are shown as unready for four to eight seconds.
 const HOLD: Duration = Duration::from_secs(10);
+/// Without an API server for longer than this, nodes are marked as not ready, and their pods with them
+/// (node-monitor-grace-period)…
+const GRACE: Duration = Duration::from_secs(40);
+/// …and that may come a minute after its return, when the controllers of Kubernetes are back too. Until then
+/// Services that lose every endpoint at once keep them: kube-proxy has the last word anyway.
+const KEEP_ENDPOINTS: Duration = Duration::from_secs(120);
 
 /// How this speaker was told to behave.
 #[derive(Clone, Debug)]
@@ -147,7 +153,9 @@ impl Agent {
             last.pause_until = Some(Instant::now() + (began.elapsed() * PAUSE).min(LONGEST_PAUSE));
             shown.send_replace(Arc::clone(&last.plan));
             // When what is held is looked at again.
-            due = self.changed.restored().map(|at| at + HOLD).filter(|at| *at > Instant::now());
+            let held = self.changed.restored().map(|at| at + HOLD);
+            let ends = held.into_iter().chain(self.endpoints_kept_until());
+            due = ends.filter(|at| *at > Instant::now()).min();
         }
     }
 
@@ -156,6 +164,12 @@ impl Agent {
     fn holds(&self, last: &Last) -> bool {
         let held = last.world.as_ref().is_some_and(|before| before.hold);
         self.changed.restored().is_some_and(|at| at.elapsed() < HOLD) || (held && self.changed.is_lost())
+    }
+
+    /// Until when endpoints are believed to serve that are said not to.
+    fn endpoints_kept_until(&self) -> Option<Instant> {
+        let outage = self.changed.outage().filter(|it| it.lasted > GRACE)?;
+        Some(outage.ended + KEEP_ENDPOINTS)
     }
 
     fn pass(&mut self, last: &mut Last, secrets: Found) {
@@ -226,11 +240,16 @@ impl Agent {
         last.compiled = Some((resources, Arc::clone(&compiled)));
         let speakers = Arc::new(self.speakers());
         let (settled, members) = self.members(&nodes);
-        let services = view::load_balancers(
+        let mut services = view::load_balancers(
             &self.stores.services.list(),
             &self.stores.slices.list(),
             self.settings.class.as_deref(),
         );
+        if let Some(before) = &last.world
+            && self.endpoints_kept_until().is_some_and(|end| Instant::now() < end)
+        {
+            view::keep_endpoints(&mut services, &before.services);
+        }
         let hold = self.holds(last);
         World {
             compiled,

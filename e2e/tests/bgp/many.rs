@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::router::{Bgp, NODE_ADDRESSES};
-use crate::support::{NAMESPACE, NODES, measured, until};
+use crate::support::{NAMESPACE, NODES, measured, measured_all, until};
 
 const MANY: usize = 2000;
 const AT_A_TIME: usize = 250;
@@ -110,7 +110,18 @@ fn two_thousand_services() {
         format!("{:.2} s", began.elapsed().as_secs_f64()),
     );
 
-    let mut worst = Duration::ZERO;
+    let statuses = || bgp.product.items(&["-n", NAMESPACE, "servicebgpstatuses"]).len();
+    until("all statuses", Duration::from_secs(120), || {
+        let seen = statuses();
+        if seen >= 3 * MANY { Ok(()) } else { Err(seen.to_string()) }
+    });
+    measured(
+        &format!("statuses of {MANY} Services on three nodes are there"),
+        format!("{:.0} s after it was applied", began.elapsed().as_secs_f64()),
+    );
+
+    // At rest: what the API server is busy with when it is not is not ours.
+    let mut times = Vec::new();
     let before = updates(&bgp);
     const EDITS: u64 = 10;
     for number in 0..EDITS {
@@ -131,7 +142,7 @@ fn two_thousand_services() {
             let looked = edited.elapsed();
             let seen = received(&bgp).unwrap();
             if seen == expected {
-                worst = worst.max(looked);
+                times.push(looked.as_secs_f64() * 1e3);
                 break;
             }
             assert!(looked < Duration::from_secs(10), "{seen:?} of {expected:?}");
@@ -139,18 +150,5 @@ fn two_thousand_services() {
     }
     let sent: Vec<u64> = updates(&bgp).iter().zip(&before).map(|(now, before)| now - before).collect();
     assert_eq!(sent, [EDITS; 3], "one UPDATE an edit and node");
-    measured(
-        &format!("one Service edited at that size until the router has lost it, the worst of {EDITS}"),
-        format!("{} ms after kubectl returned", worst.as_millis()),
-    );
-    let statuses = || bgp.product.items(&["-n", NAMESPACE, "servicebgpstatuses"]).len();
-    let settled = Instant::now();
-    until("all statuses", Duration::from_secs(120), || {
-        let seen = statuses();
-        if seen >= 3 * (MANY - EDITS as usize) { Ok(()) } else { Err(seen.to_string()) }
-    });
-    measured(
-        &format!("statuses of {MANY} Services on three nodes are there"),
-        format!("{:.0} s after the edits", settled.elapsed().as_secs_f64()),
-    );
+    measured_all("one Service edited at that size, kubectl returned until the router has lost it, ms", times);
 }

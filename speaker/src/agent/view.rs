@@ -113,6 +113,18 @@ pub fn load_balancers(
         .collect()
 }
 
+/// A Service whose endpoints all seem to be gone keeps those that it had.
+pub fn keep_endpoints(
+    services: &mut BTreeMap<ServiceKey, LoadBalancer>,
+    before: &BTreeMap<ServiceKey, LoadBalancer>,
+) {
+    for (key, service) in services.iter_mut().filter(|(_, service)| !service.endpoints.any_serving) {
+        if let Some(before) = before.get(key).filter(|before| before.uid == service.uid) {
+            service.endpoints.clone_from(&before.endpoints);
+        }
+    }
+}
+
 /// Addresses of Services that the kernel of this node answers for, and the interface they stand on.
 pub fn kernel(services: &BTreeMap<ServiceKey, LoadBalancer>, links: &Links) -> BTreeMap<IpAddr, String> {
     let addresses = services.values().flat_map(|service| service.ingress.readable());
@@ -273,5 +285,31 @@ pub(super) fn tell_withheld(before: &Plan, now: &Plan) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ferrolb_core::testing::{endpoint, service, slice};
+
+    use super::*;
+
+    #[test]
+    fn endpoints_that_all_seem_to_be_gone_are_kept_and_others_are_believed() {
+        let read = |uid: &str, ready: &[(&str, bool)]| {
+            let slice = slice(ready.iter().map(|(node, ready)| endpoint(node, Some(*ready), None)));
+            let mut read = LoadBalancer::new(&service("demo", "hello").build(), [&slice]);
+            read.uid = uid.into();
+            BTreeMap::from([((*read.key).clone(), read)])
+        };
+        let before = read("1", &[("a", true), ("b", true)]);
+        let kept = |mut now: BTreeMap<ServiceKey, LoadBalancer>| {
+            keep_endpoints(&mut now, &before);
+            now.into_values().next().unwrap().endpoints.nodes.into_iter().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(kept(read("1", &[("a", false), ("b", false)])), "a b");
+        assert_eq!(kept(read("1", &[])), "a b");
+        assert_eq!(kept(read("1", &[("a", true), ("b", false)])), "a", "what is left is true");
+        assert_eq!(kept(read("2", &[])), "", "another Service of that name");
     }
 }
