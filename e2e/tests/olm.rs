@@ -13,7 +13,7 @@ use ferrolb_e2e::image::{self, ImageFile, ImageName};
 use ferrolb_e2e::progress::Progress;
 use serde_json::{Value, json};
 use support::http::Curling;
-use support::{ADDRESS, NAMESPACE, NODES, Product, measured, until};
+use support::{ADDRESS, NAMESPACE, Product, measured, until};
 
 const OLM: &str = "olm";
 /// Of the Service range, and of nobody else: the lab has no names of Services.
@@ -287,7 +287,7 @@ fn the_lifecycle_manager_installs_upgrades_and_removes() {
     });
     let requests = client.stop();
     measured("upgrade through the channel, requests", requests.told());
-    requests.assert_answered(NODES.len());
+    requests.assert_answered();
     until("the version before is gone", PATIENCE, || match olm.phase(old) {
         Err(error) if error.contains("NotFound") => Ok(()),
         other => Err(format!("{other:?}")),

@@ -8,6 +8,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::http::Curling;
 use support::{ADDRESS, NAMESPACE, Product, measured, text, until};
 
 const NATIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/manifests/ferrolb-native.yaml");
@@ -68,19 +69,16 @@ fn one_file_installs_without_the_operator_which_can_take_over_later() {
     assert_eq!((generations(&product), key(&product)), (before, made.clone()));
 
     // The operator takes over what is there, one speaker after the other.
-    let mut failed = 0;
-    let mut count = 0;
+    let client = Curling::with_patience(&product.lab, "client", ADDRESS, 2);
     product.apply_sample("metallb.yaml");
     until("the operator has everything", Duration::from_secs(180), || {
-        count += 1;
-        failed += u32::from(product.curl().is_err());
         let metallb = product.get(&["-n", NAMESPACE, "metallb", "metallb"])?;
         match support::condition(&metallb, "Available") {
             Some("True") => Ok(()),
             _ => Err(metallb["status"].to_string()),
         }
     });
-    measured("requests while the operator took over, failed", format!("{failed} of {count}"));
+    measured("requests while the operator took over", client.stop().told());
     assert_eq!(key(&product), made, "the speakers still find each other");
     for workload in WORKLOADS {
         let object = product.get(&["-n", NAMESPACE, workload]).unwrap();

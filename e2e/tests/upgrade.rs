@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use support::helm::Helm;
 use support::http::Curling;
-use support::{ADDRESS, NAMESPACE, NODES, Product, condition, measured, text, until};
+use support::{ADDRESS, NAMESPACE, Product, condition, measured, text, until};
 
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const IMAGE: &str = "target/image/ferrolb.tar";
@@ -97,7 +97,7 @@ fn upgrade(
     let took = begin.elapsed().as_secs_f64();
     let requests = client.stop();
     measured(&format!("upgrade by {way}, {took:.0} s, requests"), requests.told());
-    requests.assert_answered(NODES.len());
+    requests.assert_answered();
     let service = product.get(&["-n", "demo", "service", "hello-lb"]).unwrap();
     assert_eq!(service["status"]["loadBalancer"]["ingress"][0]["ip"], ADDRESS);
 }

@@ -203,7 +203,7 @@ pub struct TlsConfig {
     /// Lowest version: VersionTLS12 or VersionTLS13. Default VersionTLS13.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_version: Option<TlsVersion>,
-    /// Cipher suites of TLS 1.2, by IANA's names. Default: all that are safe.
+    /// Cipher suites of TLS 1.2, by IANA's names; minVersion must be VersionTLS12 then. Default: all that are safe.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cipher_suites: Vec<String>,
     /// Groups of the key exchange, most wanted first, by name (X25519MLKEM768, X25519, P-256, P-384) or
