@@ -92,7 +92,7 @@ pub struct Endpoints {
 
 /// A Service, as far as load balancing is concerned. Also one of another type: it may still hold what
 /// it was given before.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBalancer {
     /// Namespace and name. Whoever remembers the Service by them shares them.
     pub key: Arc<ServiceKey>,

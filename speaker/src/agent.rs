@@ -12,7 +12,11 @@
 //! had its first list and the membership is settled; an API server that goes away changes nothing, and
 //! when it is back, what it does not show any more goes on for some seconds.
 
+#[cfg(test)]
+mod bench;
 mod debug;
+pub mod readings;
+mod scope;
 pub mod transition;
 pub mod view;
 
@@ -40,7 +44,8 @@ use crate::secrets::{Found, Secrets};
 use crate::status::Report;
 use crate::stores::Stores;
 use ferrolb_runtime::latest::publish;
-use transition::{Announced, Transition, announced, transitions};
+use readings::{Readings, keep_endpoints};
+use transition::{Transition, transitions};
 use view::{Plan, World, plan};
 
 /// Changes of the cluster's objects come in bursts; one pass serves those of this time.
@@ -100,7 +105,7 @@ pub struct Agent {
     /// Where BGP reads; nothing before the first plan.
     pub peers: watch::Sender<Option<Peers>>,
     /// Where the status writer reads.
-    pub report: watch::Sender<Option<Report>>,
+    pub report: watch::Sender<Option<Arc<Report>>>,
 }
 
 /// What the last pass came to.
@@ -110,7 +115,7 @@ struct Last {
     compiled: Option<(Resources, Arc<Compiled>)>,
     world: Option<World>,
     plan: Arc<Plan>,
-    announced: [Announced; 2],
+    readings: Readings,
     /// Before this time no other is made for the sake of the cluster's objects.
     pause_until: Option<Instant>,
 }
@@ -184,7 +189,7 @@ impl Agent {
             view::tell_diagnostics(diagnostics);
         }
         self.settled.set(world.settled);
-        let plan = plan(&world, &last.plan);
+        let plan = plan(&world, last.world.as_ref(), &last.plan);
         // The wire first, then the talking about it.
         if world.settled {
             let members = Arc::clone(&world.speakers);
@@ -196,13 +201,16 @@ impl Agent {
         }
         view::tell_withheld(&last.plan, &plan);
         view::tell_kernel(&last.plan, &plan);
-        let now = PROTOCOLS.map(|protocol| announced(&plan.services, protocol));
-        for ((before, now), protocol) in last.announced.iter().zip(&now).zip(PROTOCOLS) {
-            self.tell(&transitions(before, now, &plan.services, protocol), protocol);
+        for protocol in PROTOCOLS {
+            self.tell(&transitions(&last.plan.services, &plan.services, protocol), protocol);
         }
         self.metrics.planned(view::is_valid(diagnostics));
-        publish(&self.report, Some(Report::new(&plan, diagnostics, &world)));
-        (last.world, last.plan, last.announced) = (Some(world), Arc::new(plan), now);
+        let before = self.report.borrow().clone();
+        let told = last.world.as_ref().zip(before.as_deref());
+        let report =
+            Report::new(&plan, diagnostics, &world, told.map(|(world, report)| (world, &*last.plan, report)));
+        publish(&self.report, Some(Arc::new(report)));
+        (last.world, last.plan) = (Some(world), Arc::new(plan));
         tracing::debug!(
             event = "planned",
             microseconds = began.elapsed().as_micros() as u64,
@@ -240,7 +248,7 @@ impl Agent {
         last.compiled = Some((resources, Arc::clone(&compiled)));
         let speakers = Arc::new(self.speakers());
         let (settled, members) = self.members(&nodes);
-        let mut services = view::load_balancers(
+        let mut services = last.readings.read(
             &self.stores.services.list(),
             &self.stores.slices.list(),
             self.settings.class.as_deref(),
@@ -248,7 +256,7 @@ impl Agent {
         if let Some(before) = &last.world
             && self.endpoints_kept_until().is_some_and(|end| Instant::now() < end)
         {
-            view::keep_endpoints(&mut services, &before.services);
+            keep_endpoints(&mut services, &before.services);
         }
         let hold = self.holds(last);
         World {

@@ -44,7 +44,7 @@ use crate::bgp::Sessions;
 use crate::metrics::Metrics;
 use assumed::Assumed;
 use diff::{desired_state, is_current};
-pub use report::{Report, ServiceReport};
+pub use report::{Report, ServiceReport, ServiceReports};
 use sessions::SessionObjects;
 use statuses::Statuses;
 
@@ -74,7 +74,7 @@ pub struct Writer {
     /// This pod, owner of what is written.
     pub pod: String,
     /// What to say; nothing yet before the first plan.
-    pub report: watch::Receiver<Option<Report>>,
+    pub report: watch::Receiver<Option<Arc<Report>>>,
     /// How BGP sessions stand; nothing before peers are known.
     pub sessions: watch::Receiver<Option<Sessions>>,
     /// Counters.

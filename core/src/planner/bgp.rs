@@ -29,7 +29,7 @@ pub struct BgpPlan {
     /// Addresses of the Service that at least one peer gets a route to.
     pub addresses: BTreeSet<IpAddr>,
     /// Peers of this node that get routes of the Service, each with these routes.
-    pub routes: BTreeMap<String, BTreeMap<Prefix, PathAttributes>>,
+    pub routes: BTreeMap<String, AdjRibOut>,
     /// Routes that are not announced because advertisements contradict each other.
     pub conflicts: BTreeSet<Conflict>,
     /// Why other addresses of the Service are announced to nobody.
@@ -148,7 +148,7 @@ fn routes<'a>(
     advertisements: impl Iterator<Item = &'a BgpAdvertisement>,
     addresses: &[IpAddr],
     conflicts: &mut BTreeSet<Conflict>,
-) -> BTreeMap<Prefix, PathAttributes> {
+) -> AdjRibOut {
     let mut routes: BTreeMap<Prefix, (PathAttributes, &BgpAdvertisement)> = BTreeMap::new();
     let mut contradictory = BTreeSet::new();
     for advertisement in advertisements {
@@ -174,7 +174,7 @@ fn routes<'a>(
         }
     }
     let agreed = routes.into_iter().filter(|(prefix, _)| !contradictory.contains(prefix));
-    agreed.map(|(prefix, (attributes, _))| (prefix, attributes)).collect()
+    agreed.map(|(prefix, (attributes, _))| (prefix, Arc::new(attributes))).collect()
 }
 
 fn attributes(advertisement: &BgpAdvertisement) -> PathAttributes {
@@ -195,32 +195,27 @@ fn unite(known: &mut PathAttributes, more: &PathAttributes) {
 pub(super) fn merge<'a>(
     plans: impl IntoIterator<Item = &'a ServicePlan>,
 ) -> BTreeMap<String, Arc<AdjRibOut>> {
-    let mut united: BTreeMap<&str, BTreeMap<Prefix, PathAttributes>> = BTreeMap::new();
+    let mut united: BTreeMap<&str, AdjRibOut> = BTreeMap::new();
     let of_peers = plans.into_iter().flat_map(|plan| plan.bgp.iter().flat_map(|plan| &plan.routes));
     for (peer, routes) in of_peers {
         let of_peer = united.entry(peer).or_default();
         for (prefix, attributes) in routes {
             match of_peer.entry(*prefix) {
-                Entry::Vacant(entry) => drop(entry.insert(attributes.clone())),
-                Entry::Occupied(mut entry) => unite(entry.get_mut(), attributes),
+                Entry::Vacant(entry) => drop(entry.insert(Arc::clone(attributes))),
+                Entry::Occupied(mut entry) => unite(Arc::make_mut(entry.get_mut()), attributes),
             }
         }
     }
-    let share = |routes: BTreeMap<Prefix, PathAttributes>| {
+    let share = |mut routes: AdjRibOut| {
         // Most routes of a peer have the same attributes.
         let mut known: BTreeSet<Arc<PathAttributes>> = BTreeSet::new();
-        let shared = routes.into_iter().map(|(prefix, attributes)| {
-            let attributes = match known.get(&attributes) {
-                Some(known) => Arc::clone(known),
-                None => {
-                    let attributes = Arc::new(attributes);
-                    known.insert(Arc::clone(&attributes));
-                    attributes
-                }
-            };
-            (prefix, attributes)
-        });
-        Arc::new(shared.collect::<AdjRibOut>())
+        for attributes in routes.values_mut() {
+            match known.get(attributes) {
+                Some(known) => attributes.clone_from(known),
+                None => drop(known.insert(Arc::clone(attributes))),
+            }
+        }
+        Arc::new(routes)
     };
     united.into_iter().map(|(peer, routes)| (peer.to_owned(), share(routes))).collect()
 }

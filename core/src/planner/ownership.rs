@@ -117,7 +117,7 @@ pub struct Election {
 }
 
 /// Elections of all addresses.
-pub type Elections = BTreeMap<IpAddr, Election>;
+pub type Elections = BTreeMap<IpAddr, Arc<Election>>;
 
 /// Holds the elections of all addresses that Services have.
 pub fn elect<'a>(input: &PlanInput<'_>, services: impl IntoIterator<Item = &'a LoadBalancer>) -> Elections {
@@ -135,7 +135,7 @@ pub fn elect<'a>(input: &PlanInput<'_>, services: impl IntoIterator<Item = &'a L
             }
         }
     }
-    bids.into_iter().map(|(address, bids)| (address, decide(input, address, &bids))).collect()
+    bids.into_iter().map(|(address, bids)| (address, Arc::new(decide(input, address, &bids)))).collect()
 }
 
 fn decide(input: &PlanInput<'_>, address: IpAddr, bids: &[Bid<'_>]) -> Election {
@@ -281,7 +281,7 @@ mod tests {
             let candidates = ranked.into_iter().map(|(node, score)| (node.to_owned(), score)).collect();
             let interfaces = Interfaces::All;
             let (contested, preempt, withheld) = (false, false, BTreeMap::new());
-            (address, Election { candidates, contested, preempt, interfaces, withheld })
+            (address, Arc::new(Election { candidates, contested, preempt, interfaces, withheld }))
         };
         (1..=addresses).map(election).collect()
     }
@@ -320,7 +320,7 @@ mod tests {
     fn a_preferred_node_takes_all_and_heirs_follow_the_owner() {
         let mut all = elections(3, &["n1", "n2"]);
         for election in all.values_mut() {
-            election.candidates = vec![("n2".to_owned(), 5), ("n1".to_owned(), 0)];
+            Arc::make_mut(election).candidates = vec![("n2".to_owned(), 5), ("n1".to_owned(), 0)];
         }
         let order = place(&all, &BTreeMap::new(), |_| true);
         assert!(order.values().all(|turns| *turns == ["n2", "n1"]));

@@ -50,6 +50,7 @@ fn service(plan: &Plan, key: &ServiceKey, of: &ServicePlan) -> Value {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     use ferrolb_core::config::Interfaces;
     use ferrolb_core::planner::{AddressPlan, Election, Layer2Plan};
@@ -77,8 +78,8 @@ mod tests {
             withheld: BTreeMap::new(),
         };
         let plan = Plan {
-            services: BTreeMap::from([(key, of)]),
-            elections: BTreeMap::from([(address, election)]),
+            services: BTreeMap::from([(key, Arc::new(of))]),
+            elections: BTreeMap::from([(address, Arc::new(election))]),
             wire: BTreeMap::from([(address, Seen::Elsewhere(Some("b".to_owned())))]),
             kernel: BTreeMap::from([(address, "kube-ipvs0".to_owned())]),
             ..Plan::default()

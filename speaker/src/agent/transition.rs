@@ -1,13 +1,14 @@
 //! What changed between two plans, for logs and metrics.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ferrolb_core::planner::{Protocol, ServicePlan, Withheld};
 use ferrolb_core::service::ServiceKey;
 
-/// What is announced from here: the addresses of each Service, and their pool.
-pub type Announced = BTreeMap<ServiceKey, (BTreeSet<IpAddr>, String)>;
+use super::scope::differing;
+use super::view::ServicePlans;
 
 /// Something that people look for in logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,52 +51,41 @@ impl Transition {
     }
 }
 
-/// What the plans announce by a protocol.
-pub fn announced(plans: &BTreeMap<ServiceKey, ServicePlan>, protocol: Protocol) -> Announced {
-    let announced = plans.iter().map(|(key, plan)| {
-        (key.clone(), (plan.announced_by(protocol), plan.pool.clone().unwrap_or_default()))
-    });
-    announced.filter(|(_, (addresses, _))| !addresses.is_empty()).collect()
-}
-
-/// Compares; withdrawals come first, as they happen. `plans` are those that `now` was made of.
-pub fn transitions(
-    before: &Announced,
-    now: &Announced,
-    plans: &BTreeMap<ServiceKey, ServicePlan>,
-    protocol: Protocol,
-) -> Vec<Transition> {
-    let none = BTreeSet::new();
-    let mut transitions = Vec::new();
-    for (service, (had, pool)) in before {
-        let has = now.get(service).map_or(&none, |(addresses, _)| addresses);
+/// Compares what plans announce by a protocol; withdrawals come first, as they happen.
+pub fn transitions(before: &ServicePlans, now: &ServicePlans, protocol: Protocol) -> Vec<Transition> {
+    let (mut withdrawn, mut announced) = (Vec::new(), Vec::new());
+    for service in differing(before, now, Arc::ptr_eq) {
+        let (before, now) = (before.get(service), now.get(service));
+        let addresses = |plan: Option<&Arc<ServicePlan>>| {
+            plan.map(|plan| plan.announced_by(protocol)).unwrap_or_default()
+        };
+        let pool = |plan: Option<&Arc<ServicePlan>>| plan.and_then(|it| it.pool.clone()).unwrap_or_default();
+        let (had, has) = (addresses(before), addresses(now));
         let mut lost: Vec<(Withheld, BTreeSet<IpAddr>)> = Vec::new();
-        for address in had.difference(has) {
-            let reason = reason(plans.get(service), protocol, *address);
+        for address in had.difference(&has) {
+            let reason = reason(now.map(Arc::as_ref), protocol, *address);
             match lost.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, addresses)) => drop(addresses.insert(*address)),
                 None => lost.push((reason, BTreeSet::from([*address]))),
             }
         }
-        transitions.extend(lost.into_iter().map(|(reason, addresses)| Transition::Withdrawn {
+        withdrawn.extend(lost.into_iter().map(|(reason, addresses)| Transition::Withdrawn {
             service: service.clone(),
-            pool: pool.clone(),
+            pool: pool(before),
             addresses,
             reason,
         }));
-    }
-    for (service, (has, pool)) in now {
-        let had = before.get(service).map_or(&none, |(addresses, _)| addresses);
-        let gained: BTreeSet<IpAddr> = has.difference(had).copied().collect();
+        let gained: BTreeSet<IpAddr> = has.difference(&had).copied().collect();
         if !gained.is_empty() {
-            transitions.push(Transition::Announced {
+            announced.push(Transition::Announced {
                 service: service.clone(),
-                pool: pool.clone(),
+                pool: pool(now),
                 addresses: gained,
             });
         }
     }
-    transitions
+    withdrawn.append(&mut announced);
+    withdrawn
 }
 
 fn reason(plan: Option<&ServicePlan>, protocol: Protocol, address: IpAddr) -> Withheld {
@@ -135,13 +125,14 @@ mod tests {
     }
 
     fn told(before: Option<ServicePlan>, now: Option<ServicePlan>) -> Vec<String> {
-        let plans = |plan: Option<ServicePlan>| plan.into_iter().map(|plan| (key(), plan)).collect();
-        let (before, now): (BTreeMap<_, _>, BTreeMap<_, _>) = (plans(before), plans(now));
+        let plans =
+            |plan: Option<ServicePlan>| plan.into_iter().map(|plan| (key(), Arc::new(plan))).collect();
+        let (before, now): (ServicePlans, ServicePlans) = (plans(before), plans(now));
         let list = |addresses: &BTreeSet<IpAddr>| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
         let protocol = Protocol::Layer2;
-        transitions(&announced(&before, protocol), &announced(&now, protocol), &now, protocol)
+        transitions(&before, &now, protocol)
             .iter()
             .map(|transition| match transition {
                 Transition::Announced { addresses, pool, .. } => format!("+{} {pool}", list(addresses)),

@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ferrolb_api::well_known::label;
 use ferrolb_core::config::{Compiled, Diagnostic, Peer};
 use ferrolb_core::node::Node;
 use ferrolb_core::planner::{
-    Elections, LinkClaims, Member, PlanInput, Protocol, Routes, Seen, ServicePlan, Wire, Withheld, claims,
-    doubled, elect, hold, plan_service, routes,
+    Doubled, Elections, LinkClaims, Member, PlanInput, Protocol, Routes, Seen, ServicePlan, Wire, Withheld,
+    claims, doubled, elect, hold, plan_service, routes,
 };
-use ferrolb_core::service::{LoadBalancer, ServiceKey};
+use ferrolb_core::service::ServiceKey;
 use ferrolb_proto::conflict;
-use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 
+use super::readings::LoadBalancers;
+use super::scope::{Scope, differing};
 use crate::bgp::{DesiredPeer, Peers};
 use crate::links::Links;
 
@@ -43,7 +42,7 @@ pub struct World {
     /// Secrets that peers name and nobody has answered for yet.
     pub unread_secrets: BTreeSet<String>,
     /// Services to handle.
-    pub services: BTreeMap<ServiceKey, LoadBalancer>,
+    pub services: LoadBalancers,
     /// This node.
     pub this_node: String,
     /// Whether the exclude label is ignored.
@@ -52,12 +51,29 @@ pub struct World {
     pub withdraw_on_cordon: bool,
 }
 
-impl PartialEq for World {
-    fn eq(&self, other: &Self) -> bool {
+impl World {
+    /// Whether what Services do not have to themselves is the same, so that a plan for the one world is a plan
+    /// for the other wherever Services and wire agree.
+    pub(crate) fn decides_as(&self, other: &Self) -> bool {
+        let plain = |it: &Self| it.settled && !it.hold;
+        plain(self) && plain(other) && self.has_frame_of(other)
+    }
+
+    /// Whether all that the decisions about Services have in common is the same.
+    fn has_frame_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.compiled, &other.compiled)
             && self.nodes == other.nodes
-            && self.settled == other.settled
             && self.members == other.members
+            && self.this_node == other.this_node
+            && self.ignore_exclude_label == other.ignore_exclude_label
+            && self.withdraw_on_cordon == other.withdraw_on_cordon
+    }
+}
+
+impl PartialEq for World {
+    fn eq(&self, other: &Self) -> bool {
+        self.has_frame_of(other)
+            && self.settled == other.settled
             && self.speakers == other.speakers
             && self.wire == other.wire
             && self.kernel == other.kernel
@@ -65,17 +81,19 @@ impl PartialEq for World {
             && self.peer_uids == other.peer_uids
             && self.unread_secrets == other.unread_secrets
             && self.services == other.services
-            && self.this_node == other.this_node
-            && self.ignore_exclude_label == other.ignore_exclude_label
-            && self.withdraw_on_cordon == other.withdraw_on_cordon
     }
 }
 
+/// What this node does for Services. A plan that is the same one as before was not made anew.
+pub type ServicePlans = BTreeMap<ServiceKey, Arc<ServicePlan>>;
+
 /// What this node does.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// For each Service.
-    pub services: BTreeMap<ServiceKey, ServicePlan>,
+    pub services: ServicePlans,
+    /// Addresses that not every Service which holds them may have.
+    pub doubled: Doubled,
     /// Who may own which address.
     pub elections: Elections,
     /// What the links are told.
@@ -88,63 +106,22 @@ pub struct Plan {
     pub routes: Routes,
 }
 
-/// Reads the Services that may hold an address, with their endpoints.
-pub fn load_balancers(
-    services: &[Arc<Service>],
-    slices: &[Arc<EndpointSlice>],
-    class: Option<&str>,
-) -> BTreeMap<ServiceKey, LoadBalancer> {
-    let mut of_service: BTreeMap<(&str, &str), Vec<&EndpointSlice>> = BTreeMap::new();
-    for slice in slices {
-        let metadata = &slice.metadata;
-        let name = metadata.labels.as_ref().and_then(|labels| labels.get(label::SERVICE_NAME_OF_SLICE));
-        if let (Some(namespace), Some(name)) = (&metadata.namespace, name) {
-            of_service.entry((namespace, name)).or_default().push(slice);
-        }
-    }
-    let candidates = services.iter().filter(|service| may_hold_addresses(service));
-    let read = candidates.map(|service| {
-        let metadata = &service.metadata;
-        let key = (metadata.namespace.as_deref().unwrap_or(""), metadata.name.as_deref().unwrap_or(""));
-        LoadBalancer::new(service, of_service.remove(&key).unwrap_or_default())
-    });
-    read.filter(|service| service.is_handled_by(class))
-        .map(|service| ((*service.key).clone(), service))
-        .collect()
-}
-
-/// A Service whose endpoints all seem to be gone keeps those that it had.
-pub fn keep_endpoints(
-    services: &mut BTreeMap<ServiceKey, LoadBalancer>,
-    before: &BTreeMap<ServiceKey, LoadBalancer>,
-) {
-    for (key, service) in services.iter_mut().filter(|(_, service)| !service.endpoints.any_serving) {
-        if let Some(before) = before.get(key).filter(|before| before.uid == service.uid) {
-            service.endpoints.clone_from(&before.endpoints);
-        }
-    }
-}
-
 /// Addresses of Services that the kernel of this node answers for, and the interface they stand on.
-pub fn kernel(services: &BTreeMap<ServiceKey, LoadBalancer>, links: &Links) -> BTreeMap<IpAddr, String> {
+pub fn kernel(services: &LoadBalancers, links: &Links) -> BTreeMap<IpAddr, String> {
     let addresses = services.values().flat_map(|service| service.ingress.readable());
     addresses.filter_map(|address| Some((address, links.kernel_answers(address)?.to_owned()))).collect()
 }
 
-fn may_hold_addresses(service: &Service) -> bool {
-    let is_load_balancer =
-        service.spec.as_ref().is_some_and(|it| it.type_.as_deref() == Some("LoadBalancer"));
-    let balancer = service.status.as_ref().and_then(|it| it.load_balancer.as_ref());
-    is_load_balancer || balancer.is_some_and(|it| it.ingress.as_ref().is_some_and(|it| !it.is_empty()))
-}
-
-/// Plans every Service; nothing as long as the members cannot be relied on. While the API server's word is
-/// in doubt, what `before` allowed goes on.
-pub fn plan(world: &World, before: &Plan) -> Plan {
+/// Plans every Service; nothing as long as the members cannot be relied on. What was planned for the world
+/// before and still holds is taken over ([`Scope`]); while the API server's word is in doubt, what was allowed
+/// then goes on.
+pub fn plan(world: &World, last: Option<&World>, before: &Plan) -> Plan {
     if !world.settled {
         return Plan::default();
     }
-    let doubled = doubled(world.services.values());
+    let scope = last.map_or(Scope::All, |last| Scope::between(last, world));
+    let concerned = scope.concerned(&world.services);
+    let doubled = scope.renew(&before.doubled, doubled(concerned.iter().copied()));
     let input = PlanInput {
         doubled: &doubled,
         config: &world.compiled.config,
@@ -154,24 +131,24 @@ pub fn plan(world: &World, before: &Plan) -> Plan {
         ignore_exclude_label: world.ignore_exclude_label,
         withdraw_on_cordon: world.withdraw_on_cordon,
     };
-    let elections = elect(&input, world.services.values());
+    let elections = scope.renew(&before.elections, elect(&input, concerned.iter().copied()));
     let mut claims = claims(&input, &elections, &world.wire);
-    let mut services: BTreeMap<ServiceKey, ServicePlan> = world
-        .services
-        .iter()
-        .map(|(key, service)| (key.clone(), plan_service(&input, &elections, &world.wire, service)))
-        .collect();
+    let mut services = scope.kept(&before.services);
+    for service in concerned {
+        let plan = plan_service(&input, &elections, &world.wire, service);
+        services.insert((*service.key).clone(), Arc::new(plan));
+    }
     if world.hold {
         claims = hold(claims, &before.claims);
         for (key, before) in &before.services {
-            keep_announced(&world.wire, services.get(key), before)
-                .map(|kept| services.insert(key.clone(), kept));
+            keep_announced(&world.wire, services.get(key).map(Arc::as_ref), before)
+                .map(|kept| services.insert(key.clone(), Arc::new(kept)));
         }
     }
-    let routes = routes(services.values());
+    let routes = routes(services.values().map(Arc::as_ref));
     let kernel = world.kernel.iter().filter(|(address, _)| elections.contains_key(address));
     let kernel = kernel.map(|(address, interface)| (*address, interface.clone())).collect();
-    Plan { services, elections, claims, wire: world.wire.clone(), kernel, routes }
+    Plan { services, doubled, elections, claims, wire: world.wire.clone(), kernel, routes }
 }
 
 /// The plan of a Service that goes on with what was announced `before` and is not planned `now`, if anything.
@@ -248,10 +225,10 @@ pub(super) fn tell_kernel(before: &Plan, now: &Plan) {
 
 /// Logs, for who debugs, why addresses are not announced from here, when that changed.
 pub(super) fn tell_withheld(before: &Plan, now: &Plan) {
-    for (key, plan) in &now.services {
-        let before = before.services.get(key);
+    for key in differing(&before.services, &now.services, Arc::ptr_eq) {
+        let (before, Some(plan)) = (before.services.get(key), now.services.get(key)) else { continue };
         if let Some(why) = plan.withheld()
-            && before.and_then(ServicePlan::withheld) != Some(why)
+            && before.and_then(|it| it.withheld()) != Some(why)
         {
             tracing::debug!(
                 event = "skipping should announce l2",
@@ -285,31 +262,5 @@ pub(super) fn tell_withheld(before: &Plan, now: &Plan) {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ferrolb_core::testing::{endpoint, service, slice};
-
-    use super::*;
-
-    #[test]
-    fn endpoints_that_all_seem_to_be_gone_are_kept_and_others_are_believed() {
-        let read = |uid: &str, ready: &[(&str, bool)]| {
-            let slice = slice(ready.iter().map(|(node, ready)| endpoint(node, Some(*ready), None)));
-            let mut read = LoadBalancer::new(&service("demo", "hello").build(), [&slice]);
-            read.uid = uid.into();
-            BTreeMap::from([((*read.key).clone(), read)])
-        };
-        let before = read("1", &[("a", true), ("b", true)]);
-        let kept = |mut now: BTreeMap<ServiceKey, LoadBalancer>| {
-            keep_endpoints(&mut now, &before);
-            now.into_values().next().unwrap().endpoints.nodes.into_iter().collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(kept(read("1", &[("a", false), ("b", false)])), "a b");
-        assert_eq!(kept(read("1", &[])), "a b");
-        assert_eq!(kept(read("1", &[("a", true), ("b", false)])), "a", "what is left is true");
-        assert_eq!(kept(read("2", &[])), "", "another Service of that name");
     }
 }

@@ -11,7 +11,7 @@ use ferrolb_core::status;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde_json::{Value, json};
 
-use super::ServiceReport;
+use super::ServiceReports;
 use super::kind::ServiceStatus;
 
 /// One write.
@@ -52,7 +52,7 @@ impl<K: ServiceStatus> Action<K> {
 /// status cannot be changed. Objects of other nodes are their own affair, unless a Service has but one
 /// object, its speaker is dead and this node has taken the Service over.
 pub(super) fn diff<K: ServiceStatus>(
-    services: &BTreeMap<ServiceKey, ServiceReport>,
+    services: &ServiceReports,
     existing: &[Arc<K>],
     node: &str,
     owner: &OwnerReference,

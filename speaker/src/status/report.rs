@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ferrolb_api::v1beta1::{ServiceBGPStatusStatus, ServiceL2StatusStatus};
 use ferrolb_core::config::Diagnostic;
@@ -18,15 +19,18 @@ pub struct Report {
     /// What is wrong with the configuration.
     pub diagnostics: Vec<Diagnostic>,
     /// What is announced; nothing is known as long as nothing was planned.
-    pub services: Option<BTreeMap<ServiceKey, ServiceReport>>,
+    pub services: Option<ServiceReports>,
     /// Addresses that strangers have, as this node's links see it.
     pub conflicts: BTreeSet<IpAddr>,
     /// Nodes whose speakers look after their objects themselves.
     pub living: BTreeSet<String>,
 }
 
+/// What to say of Services. Of one that is the same as before nothing changed.
+pub type ServiceReports = BTreeMap<ServiceKey, Arc<ServiceReport>>;
+
 /// What to say of a Service.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceReport {
     /// Identity of the Service, for Events.
     pub uid: String,
@@ -39,15 +43,25 @@ pub struct ServiceReport {
 }
 
 impl Report {
-    /// Of a plan and what it was made of.
-    pub fn new(plan: &Plan, diagnostics: &[Diagnostic], world: &World) -> Self {
+    /// Of a plan and what it was made of. What was said of the plan before and still holds is taken over.
+    pub fn new(
+        plan: &Plan,
+        diagnostics: &[Diagnostic],
+        world: &World,
+        before: Option<(&World, &Plan, &Self)>,
+    ) -> Self {
+        let comparable =
+            |(of, planned, _): &(&World, &Plan, &Self)| of.decides_as(world) && planned.kernel == plan.kernel;
+        let before =
+            before.filter(comparable).and_then(|(_, plan, said)| Some((plan, said.services.as_ref()?)));
+        let said = |key: &ServiceKey, it: &Arc<ServicePlan>| {
+            let (plan, said) = before?;
+            plan.services.get(key).filter(|before| Arc::ptr_eq(before, it)).map(|_| said.get(key).cloned())
+        };
         let services = plan.services.iter().filter_map(|(key, it)| {
-            let layer2 = service_l2_status(it, &world.this_node);
-            let bgp = service_bgp_status(it, &world.this_node);
-            let events = events(it, plan, world);
-            let uid = || world.services.get(key).map(|service| service.uid.to_string()).unwrap_or_default();
-            let anything = layer2.is_some() || bgp.is_some() || !events.is_empty();
-            anything.then(|| (key.clone(), ServiceReport { uid: uid(), layer2, bgp, events }))
+            let report =
+                said(key, it).unwrap_or_else(|| ServiceReport::new(key, it, plan, world).map(Arc::new))?;
+            Some((key.clone(), report))
         });
         let living = world.members.iter().filter(|(_, member)| member.alive).map(|(node, _)| node.clone());
         Self {
@@ -56,6 +70,18 @@ impl Report {
             conflicts: status::conflicts(&plan.wire),
             living: living.collect(),
         }
+    }
+}
+
+impl ServiceReport {
+    /// Of a Service of a plan; none where there is nothing to say.
+    fn new(key: &ServiceKey, planned: &ServicePlan, plan: &Plan, world: &World) -> Option<Self> {
+        let layer2 = service_l2_status(planned, &world.this_node);
+        let bgp = service_bgp_status(planned, &world.this_node);
+        let events = events(planned, plan, world);
+        let anything = layer2.is_some() || bgp.is_some() || !events.is_empty();
+        let uid = || world.services.get(key).map(|service| service.uid.to_string()).unwrap_or_default();
+        anything.then(|| Self { uid: uid(), layer2, bgp, events })
     }
 }
 
@@ -87,7 +113,7 @@ fn events(service: &ServicePlan, plan: &Plan, world: &World) -> BTreeSet<Event> 
         {
             events.insert(Event::AddressConflict { address: *address, mac: *mac });
         }
-        let Some(Election { withheld, candidates, .. }) = election else { continue };
+        let Some(Election { withheld, candidates, .. }) = election.map(Arc::as_ref) else { continue };
         if !candidates.is_empty() {
             continue;
         }

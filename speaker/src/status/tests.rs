@@ -17,7 +17,7 @@ const SYSTEM: &str = "metallb-system";
 
 struct Bench {
     server: Server,
-    report: watch::Sender<Option<Report>>,
+    report: watch::Sender<Option<Arc<Report>>>,
     sessions: watch::Sender<Option<Sessions>>,
     shutdown: Shutdown,
 }
@@ -42,7 +42,7 @@ fn announcing(interface: &str) -> Report {
     };
     Report {
         diagnostics: Vec::new(),
-        services: Some(BTreeMap::from([(key(), service)])),
+        services: Some(BTreeMap::from([(key(), Arc::new(service))])),
         conflicts: BTreeSet::new(),
         living: BTreeSet::from(["node-1".to_owned()]),
     }
@@ -55,7 +55,7 @@ fn silent() -> Report {
 fn telling(event: Event) -> Report {
     let events = BTreeSet::from([event]);
     let service = ServiceReport { uid: "service-uid".to_owned(), layer2: None, bgp: None, events };
-    Report { services: Some(BTreeMap::from([(key(), service)])), ..silent() }
+    Report { services: Some(BTreeMap::from([(key(), Arc::new(service))])), ..silent() }
 }
 
 impl Bench {
@@ -80,7 +80,7 @@ impl Bench {
     }
 
     fn say(&self, report: Report) {
-        self.report.send_replace(Some(report));
+        self.report.send_replace(Some(Arc::new(report)));
     }
 
     fn statuses(&self) -> Vec<Value> {

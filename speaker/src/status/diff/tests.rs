@@ -4,6 +4,7 @@ use ferrolb_api::v1beta1::{
     ServiceBGPStatus, ServiceBGPStatusStatus, ServiceL2Status, ServiceL2StatusStatus,
 };
 
+use super::super::ServiceReport;
 use super::*;
 
 const NODE: &str = "node-1";
@@ -46,7 +47,7 @@ fn layer2(announced: Option<ServiceL2StatusStatus>) -> ServiceReport {
 fn in_short<K: ServiceStatus>(report: ServiceReport, existing: Vec<K>) -> Vec<String> {
     let existing: Vec<_> = existing.into_iter().map(Arc::new).collect();
     let living = BTreeSet::from([NODE.to_owned(), "node-2".to_owned()]);
-    diff(&BTreeMap::from([(key(), report)]), &existing, NODE, &owner("pod"), &living)
+    diff(&BTreeMap::from([(key(), Arc::new(report))]), &existing, NODE, &owner("pod"), &living)
         .iter()
         .map(|action| match action {
             Action::Create { service, .. } => format!("create {service}"),
