@@ -325,6 +325,14 @@ fn locate<'a>(config: &'a Config, service: &LoadBalancer) -> Result<Vec<Located<
     }
 }
 
+/// Whether an address of a Service is to be announced by BGP, on whatever node.
+pub fn is_for_bgp(config: &Config, service: &LoadBalancer, address: IpAddr) -> bool {
+    let located = locate(config, service).unwrap_or_default();
+    let Some((_, pool)) = located.into_iter().find(|(it, _)| *it == address) else { return false };
+    let mut advertisements = config.bgp_advertisements().values();
+    advertisements.any(|it| it.pools.contains(pool) && it.selects_service(&service.labels))
+}
+
 fn pool_names(located: &[Located<'_>]) -> String {
     let mut names: Vec<&str> = located.iter().map(|(_, pool)| *pool).collect();
     names.dedup();

@@ -17,6 +17,8 @@ mod bench;
 mod debug;
 pub mod readings;
 mod scope;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod transition;
 pub mod view;
 

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use ferrolb_api::v1beta1::BGPAdvertisementSpec;
-use ferrolb_core::config::compile;
 use ferrolb_core::testing::{bgp_advertisement, bgp_peer, endpoint, node, pool, service, slice};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -28,26 +27,6 @@ fn objects(count: usize) -> (Vec<Arc<Service>>, Vec<Arc<EndpointSlice>>) {
     (0..count).map(one).unzip()
 }
 
-fn world(services: LoadBalancers, compiled: &Arc<Compiled>, resources: &Resources) -> World {
-    let alive = |node: &str| (node.to_owned(), Member { alive: true, interfaces: None });
-    World {
-        compiled: Arc::clone(compiled),
-        nodes: resources.nodes.clone(),
-        settled: true,
-        members: NODES.into_iter().map(alive).collect(),
-        speakers: Arc::new(conflict::Members::new(Node::from("a"), BTreeMap::new())),
-        wire: Default::default(),
-        kernel: BTreeMap::new(),
-        hold: false,
-        peer_uids: BTreeMap::new(),
-        unread_secrets: BTreeSet::new(),
-        services,
-        this_node: "a".to_owned(),
-        ignore_exclude_label: false,
-        withdraw_on_cordon: false,
-    }
-}
-
 #[test]
 #[ignore = "a measurement: hack/bench plan"]
 fn a_pass_by_parts() {
@@ -58,8 +37,7 @@ fn a_pass_by_parts() {
             .with_bgp_advertisements([bgp_advertisement("many", BGPAdvertisementSpec::default())])
             .with_bgp_peers([bgp_peer("router", "10.0.0.1")])
             .with_nodes(NODES.map(|name| node(name, &[])));
-        let compiled = Arc::new(compile(&resources));
-        assert_eq!(compiled.diagnostics, []);
+        let beginning = testing::world(&resources, LoadBalancers::new());
         let mut parts: BTreeMap<&str, Duration> = BTreeMap::new();
         let mut readings = Readings::default();
         let mut last_world = None;
@@ -76,7 +54,7 @@ fn a_pass_by_parts() {
             };
             let read = readings.read(&services, &slices, None);
             part("1 read");
-            let world = world(read, &compiled, &resources);
+            let world = World { services: read, ..beginning.clone() };
             std::hint::black_box(last_world.as_ref() == Some(&world));
             std::hint::black_box(view::kernel(&world.services, &Links::default()));
             part("2 compare");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ferrolb_api::v1beta1::{ServiceBGPStatusStatus, ServiceL2StatusStatus};
 use ferrolb_core::config::Diagnostic;
 use ferrolb_core::planner::ownership::rank;
-use ferrolb_core::planner::{Election, Event, Protocol, ServicePlan, Withheld};
+use ferrolb_core::planner::{Election, Event, Protocol, ServicePlan, Withheld, is_for_bgp};
 use ferrolb_core::service::ServiceKey;
 use ferrolb_core::status::{self, service_bgp_status, service_l2_status};
 
@@ -121,9 +121,69 @@ fn events(service: &ServicePlan, plan: &Plan, world: &World) -> BTreeSet<Event> 
         let lacking: Vec<&String> = withheld.iter().filter(without).map(|(node, _)| node).collect();
         if speaks(&mut lacking.iter().copied()) {
             events.insert(Event::AnnounceFailed { node: node(), address: *address });
-        } else if lacking.is_empty() && speaks(&mut world.members.keys()) {
+        } else if lacking.is_empty()
+            && !is_left_to_bgp(withheld, &service.service, *address, world)
+            && speaks(&mut world.members.keys())
+        {
             events.insert(Event::NoEligibleNodes { address: *address, withheld: withheld.clone() });
         }
     }
     events
+}
+
+/// Whether nobody asked for layer 2, but somebody did for BGP: there is no node then that should be able.
+fn is_left_to_bgp(
+    withheld: &BTreeMap<String, Withheld>,
+    service: &ServiceKey,
+    address: IpAddr,
+    world: &World,
+) -> bool {
+    withheld.values().all(|why| *why == Withheld::NoMatchingAdvertisement)
+        && world.services.get(service).is_some_and(|it| is_for_bgp(&world.compiled.config, it, address))
+}
+
+#[cfg(test)]
+mod tests {
+    use ferrolb_api::v1beta1::{BGPAdvertisementSpec, L2AdvertisementSpec};
+    use ferrolb_core::resources::Resources;
+    use ferrolb_core::testing::{
+        bgp_advertisement, bgp_peer, l2_advertisement, match_labels, node, pool, service,
+    };
+
+    use super::*;
+    use crate::agent::testing::world;
+    use crate::agent::view::plan;
+
+    /// With an advertisement for BGP alone no node has to be able on layer 2.
+    #[test]
+    fn a_warning_that_nobody_can_announce_is_for_what_somebody_is_to_announce() {
+        let nowhere = || vec![match_labels(&[("rack", "none")])];
+        let l2 = || {
+            l2_advertisement("l2", L2AdvertisementSpec { node_selectors: nowhere(), ..Default::default() })
+        };
+        let bgp = |spec| bgp_advertisement("bgp", spec);
+        let elsewhere = BGPAdvertisementSpec { node_selectors: nowhere(), ..Default::default() };
+        let other = BGPAdvertisementSpec { ip_address_pools: vec!["other".to_owned()], ..Default::default() };
+        for (l2, bgp, told) in [
+            (None, None, true),
+            (Some(l2()), None, true),
+            (None, Some(bgp(BGPAdvertisementSpec::default())), false),
+            (Some(l2()), Some(bgp(BGPAdvertisementSpec::default())), false),
+            (None, Some(bgp(elsewhere)), false),
+            (None, Some(bgp(other)), true),
+        ] {
+            let resources = Resources::default()
+                .with_pools([pool("pool", &["10.0.0.0/24"]), pool("other", &["10.0.1.0/24"])])
+                .with_l2_advertisements(l2)
+                .with_bgp_advertisements(bgp)
+                .with_bgp_peers([bgp_peer("router", "10.9.0.1")])
+                .with_nodes([node("a", &[])]);
+            let service = service("demo", "hello").holding(&["10.0.0.1"]).ready_on(&["a"]).lb();
+            let world = world(&resources, [(ServiceKey::clone(&service.key), Arc::new(service))].into());
+            let report = Report::new(&plan(&world, None, &Plan::default()), &[], &world, None);
+            let events = report.services.iter().flatten().flat_map(|(_, it)| &it.events);
+            let warned = events.filter(|it| it.is_warning()).count();
+            assert_eq!(warned, usize::from(told), "{:?}", resources.bgp_advertisements);
+        }
+    }
 }

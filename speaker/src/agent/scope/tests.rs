@@ -2,14 +2,13 @@
 //! nothing, and so is what is said of it.
 
 use ferrolb_api::v1beta1::{BGPAdvertisementSpec, L2AdvertisementSpec};
-use ferrolb_core::config::{Compiled, compile};
 use ferrolb_core::planner::{Member, Seen};
 use ferrolb_core::resources::Resources;
 use ferrolb_core::testing::{bgp_advertisement, bgp_peer, endpoint, l2_advertisement, node, pool, service};
-use ferrolb_proto::conflict;
 use proptest::prelude::*;
 
 use super::super::readings::LoadBalancers;
+use super::super::testing::world;
 use super::super::view::{Plan, plan};
 use super::*;
 use crate::status::Report;
@@ -85,30 +84,8 @@ fn resources() -> Resources {
         .with_nodes(NODES.map(|name| node(name, &[])))
 }
 
-fn compiled(resources: &Resources) -> Arc<Compiled> {
-    let compiled = compile(resources);
-    assert_eq!(compiled.diagnostics, []);
-    Arc::new(compiled)
-}
-
 fn beginning() -> World {
-    let resources = resources();
-    World {
-        compiled: compiled(&resources),
-        members: NODES.map(|it| (it.to_owned(), Member { alive: true, interfaces: None })).into(),
-        nodes: resources.nodes,
-        settled: true,
-        speakers: Arc::new(conflict::Members::new("a".into(), BTreeMap::new())),
-        wire: BTreeMap::new(),
-        kernel: BTreeMap::new(),
-        hold: false,
-        peer_uids: BTreeMap::new(),
-        unread_secrets: BTreeSet::new(),
-        services: LoadBalancers::new(),
-        this_node: "a".to_owned(),
-        ignore_exclude_label: false,
-        withdraw_on_cordon: false,
-    }
+    world(&resources(), LoadBalancers::new())
 }
 
 fn after(world: &World, step: &Step) -> World {
@@ -155,7 +132,7 @@ fn after(world: &World, step: &Step) -> World {
         Step::Stands { address: of, on_interface: false } => drop(world.kernel.remove(&address(*of))),
         Step::Settled(settled) => world.settled = *settled,
         Step::Hold(hold) => world.hold = *hold,
-        Step::Recompiled => world.compiled = compiled(&resources()),
+        Step::Recompiled => world.compiled = beginning().compiled,
     }
     world
 }
