@@ -7,8 +7,9 @@
 //! watch<Found> ────at once──────────────┘                               └─> watch<Report> ─────────> status
 //! ```
 //!
-//! Each pass plans everything anew and acts on the difference: log lines and metrics on transitions
-//! only. A pass over an unchanged world ends before it plans. Nothing is announced until every store
+//! Each pass comes to what a plan made of nothing would be, and acts on the difference: log lines and
+//! metrics on transitions only. A pass over an unchanged world ends before it plans; of another one it
+//! takes over what still holds ([`scope`]). Nothing is announced until every store
 //! had its first list and the membership is settled; an API server that goes away changes nothing, and
 //! when it is back, what it does not show any more goes on for some seconds.
 

@@ -88,8 +88,8 @@ impl Writer {
         let name = format!("{}-{}", component::SPEAKER, self.node);
         let mine = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let writing = Writing {
-            layer2: Statuses::watch(&self.client, &self.namespace, &watches),
-            bgp: Statuses::watch(&self.client, &self.namespace, &watches),
+            layer2: Statuses::watch(&self.client, &self.namespace, &self.node, &watches),
+            bgp: Statuses::watch(&self.client, &self.namespace, &self.node, &watches),
             sessions: SessionObjects::watch(&self.client, &self.namespace, &self.node, &watches),
             stored_states: watches.add_with(states.clone(), mine),
             changed: watches.changed(),

@@ -93,14 +93,21 @@ fn kubernetes_tells_who_announces_to_whom() {
 fn kubernetes_tells_how_each_session_stands() {
     let bgp = Bgp::ready();
     let sessions = || bgp.product.items(&["-n", NAMESPACE, "bgpsessions"]);
+    // Of all that nodes send, the router sends every node one path.
+    let received = 3;
     until("a BGPSession of each node", SOON, || {
-        let mut seen: Vec<(String, String, Value)> = sessions()
+        let mut seen: Vec<(String, String, Value, Value)> = sessions()
             .iter()
             .map(|it| &it["status"])
-            .map(|it| (text(&it["node"]), text(&it["state"]), it["prefixesSent"].clone()))
+            .map(|it| {
+                let (sent, received) = (it["prefixesSent"].clone(), it["prefixesReceived"].clone());
+                (text(&it["node"]), text(&it["state"]), sent, received)
+            })
             .collect();
         seen.sort_by(|a, b| a.0.cmp(&b.0));
-        let stands = |node: &str, sent: u8| (node.to_owned(), "Established".to_owned(), Value::from(sent));
+        let stands = |node: &str, sent: u8| {
+            (node.to_owned(), "Established".to_owned(), Value::from(sent), Value::from(received))
+        };
         let expected = [stands(NODES[0], 0), stands(NODES[1], 2), stands(NODES[2], 3)];
         if seen == expected { Ok(()) } else { Err(format!("{seen:?}")) }
     });

@@ -9,6 +9,8 @@ const MANY: usize = 2000;
 const AT_A_TIME: usize = 250;
 /// For what the control plane does: creating, assigning, endpoints, removing.
 const CLUSTER: Duration = Duration::from_secs(300);
+/// Nothing is told any more when nothing was for so long.
+const QUIET: Duration = Duration::from_secs(5);
 const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
 const POOL: &str = r"
@@ -120,7 +122,17 @@ fn two_thousand_services() {
         format!("{:.0} s after it was applied", began.elapsed().as_secs_f64()),
     );
 
-    // At rest: what the API server is busy with when it is not is not ours.
+    // At rest: the Events come last, one of each node about each Service.
+    let mut told = (0, Instant::now());
+    until("no more Events", CLUSTER, || {
+        let of_assignment = ["--field-selector", "reason=nodeAssigned"];
+        let list = [&["-n", "demo", "get", "events", "-o", "name"], &of_assignment[..]].concat();
+        let seen = bgp.product.kubectl(&list).lines().count();
+        if seen != told.0 {
+            told = (seen, Instant::now());
+        }
+        if told.1.elapsed() > QUIET { Ok(()) } else { Err(seen.to_string()) }
+    });
     let mut times = Vec::new();
     let before = updates(&bgp);
     const EDITS: u64 = 10;

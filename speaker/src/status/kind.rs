@@ -5,9 +5,11 @@ use std::fmt::Debug;
 use ferrolb_api::v1beta1::{
     ServiceBGPStatus, ServiceBGPStatusStatus, ServiceL2Status, ServiceL2StatusStatus,
 };
+use ferrolb_api::well_known::label;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::NamespaceResourceScope;
+use kube::runtime::watcher;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -38,6 +40,15 @@ pub(super) trait ServiceStatus:
     /// Whether a Service has one object in the cluster rather than one a node: then a node that takes
     /// over removes what a dead one left.
     const ONE_A_SERVICE: bool;
+
+    /// Which objects a node has to see. Those about BGP are as many as Services times nodes, and each node's
+    /// own affair; an object about layer 2 may be what a dead node left.
+    fn seen_by(node: &str) -> watcher::Config {
+        match Self::ONE_A_SERVICE {
+            true => watcher::Config::default(),
+            false => watcher::Config::default().labels(&format!("{}={node}", label::NODE)),
+        }
+    }
 
     fn status(&self) -> Option<&Self::Status>;
 

@@ -31,9 +31,9 @@ pub(super) struct Statuses<K: ServiceStatus> {
 }
 
 impl<K: ServiceStatus> Statuses<K> {
-    pub(super) fn watch(client: &Client, namespace: &str, watches: &Watches) -> Self {
+    pub(super) fn watch(client: &Client, namespace: &str, node: &str, watches: &Watches) -> Self {
         let api: Api<K> = Api::namespaced(client.clone(), namespace);
-        let stored = watches.add(api.clone());
+        let stored = watches.add_with(api.clone(), K::seen_by(node));
         Self { api, stored, assumed: Assumed::default(), created: BTreeMap::new() }
     }
 
