@@ -98,6 +98,7 @@ impl Writer {
             states,
             assumed_states: Assumed::default(),
             told: BTreeSet::new(),
+            all_told: None,
             writer: self,
         };
         tokio::select! {
@@ -120,6 +121,8 @@ struct Writing {
     events: EventSink,
     /// Events that were recorded and whose cause lasts.
     told: BTreeSet<(ServiceKey, Event)>,
+    /// The report all of whose Events are among them.
+    all_told: Option<Arc<Report>>,
 }
 
 impl Writing {
@@ -184,7 +187,11 @@ impl Writing {
     }
 
     /// Writes all that differs. Says when to look again although nothing changes.
-    async fn pass(&mut self, report: &Report, owner: &OwnerReference) -> Result<Option<Instant>, PassError> {
+    async fn pass(
+        &mut self,
+        report: &Arc<Report>,
+        owner: &OwnerReference,
+    ) -> Result<Option<Instant>, PassError> {
         // Each has its turn, whatever becomes of the others.
         let outcomes = [
             self.write_state(report, owner).await.map(|()| None),
@@ -253,8 +260,11 @@ impl Writing {
         }
     }
 
-    async fn record_events(&mut self, report: &Report) -> Result<Option<Instant>, PassError> {
+    async fn record_events(&mut self, report: &Arc<Report>) -> Result<Option<Instant>, PassError> {
         let Some(services) = &report.services else { return Ok(None) };
+        if self.all_told.as_ref().is_some_and(|told| Arc::ptr_eq(told, report)) {
+            return Ok(None);
+        }
         let due: BTreeSet<(ServiceKey, Event)> = services
             .iter()
             .flat_map(|(key, service)| service.events.iter().map(|event| (key.clone(), event.clone())))
@@ -288,6 +298,7 @@ impl Writing {
             }
             self.told.insert((key, event));
         }
+        self.all_told = again.is_none().then(|| Arc::clone(report));
         Ok(again)
     }
 }

@@ -11,6 +11,8 @@ const AT_A_TIME: usize = 250;
 const CLUSTER: Duration = Duration::from_secs(300);
 /// Nothing is told any more when nothing was for so long.
 const QUIET: Duration = Duration::from_secs(5);
+/// From one edit to the next.
+const BETWEEN: Duration = Duration::from_secs(2);
 const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
 const POOL: &str = r"
@@ -137,6 +139,8 @@ fn two_thousand_services() {
     let before = updates(&bgp);
     const EDITS: u64 = 10;
     for number in 0..EDITS {
+        // Of what the edit before brought with it the API server has seen the last.
+        std::thread::sleep(BETWEEN);
         let expected: Vec<u64> = all.iter().map(|it| it - number - 1).collect();
         let spec = r#"{"spec": {"type": "ClusterIP", "allocateLoadBalancerNodePorts": null}}"#;
         bgp.product.kubectl(&[

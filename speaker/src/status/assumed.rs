@@ -52,15 +52,24 @@ impl<K: Resource<DynamicType = ()>> Assumed<K> {
         entry.at = Instant::now();
     }
 
+    /// Whether the stores show all that was written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+
     /// What the store holds, with what was written in place of what the write replaced.
     pub(super) fn over(&mut self, stored: Vec<Arc<K>>) -> Vec<Arc<K>> {
+        let written = stored.iter().filter(|object| self.written.contains_key(&object.name_any()));
         let mut versions: BTreeMap<String, Option<String>> =
-            stored.iter().map(|object| (object.name_any(), object.resource_version())).collect();
+            written.map(|object| (object.name_any(), object.resource_version())).collect();
         self.written.retain(|name, entry| {
             // An object that the store does not show is not created yet, or deleted.
             let shown = versions.get(name).cloned().unwrap_or(None);
             entry.at.elapsed() < BELIEVED && entry.superseded.contains(&shown)
         });
+        if self.written.is_empty() {
+            return stored;
+        }
         let mut objects: Vec<Arc<K>> = Vec::with_capacity(stored.len());
         for object in stored {
             match self.written.get(&object.name_any()) {

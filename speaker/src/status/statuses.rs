@@ -28,13 +28,16 @@ pub(super) struct Statuses<K: ServiceStatus> {
     assumed: Assumed<K>,
     /// When the status of a Service was created last.
     created: BTreeMap<ServiceKey, Instant>,
+    /// A report, and the objects that there were when nothing differed from it: between the two there is still
+    /// nothing to do.
+    done: Option<(Arc<Report>, Vec<Arc<K>>)>,
 }
 
 impl<K: ServiceStatus> Statuses<K> {
     pub(super) fn watch(client: &Client, namespace: &str, node: &str, watches: &Watches) -> Self {
         let api: Api<K> = Api::namespaced(client.clone(), namespace);
         let stored = watches.add_with(api.clone(), K::seen_by(node));
-        Self { api, stored, assumed: Assumed::default(), created: BTreeMap::new() }
+        Self { api, stored, assumed: Assumed::default(), created: BTreeMap::new(), done: None }
     }
 
     pub(super) async fn listed(&self) {
@@ -44,13 +47,17 @@ impl<K: ServiceStatus> Statuses<K> {
     /// Writes all that differs. Says when to look again although nothing changes.
     pub(super) async fn write(
         &mut self,
-        report: &Report,
+        report: &Arc<Report>,
         node: &str,
         owner: &OwnerReference,
     ) -> Result<Option<Instant>, PassError> {
         let Some(services) = &report.services else { return Ok(None) };
         self.created.retain(|_, at| at.elapsed() < RECREATE);
-        let existing = self.assumed.over(self.stored.list());
+        let stored = self.stored.list();
+        if self.is_done(report, &stored) {
+            return Ok(None);
+        }
+        let existing = self.assumed.over(stored.clone());
         let actions = diff(services, &existing, node, owner, &report.living);
         let (late, actions): (Vec<Action<K>>, Vec<Action<K>>) = actions.into_iter().partition(
             |action| matches!(action, Action::Create { service, .. } if self.created.contains_key(service)),
@@ -60,6 +67,8 @@ impl<K: ServiceStatus> Statuses<K> {
             Action::SetStatus { .. } | Action::Delete { .. } => None,
         });
         let again = again.min();
+        let is_done = actions.is_empty() && again.is_none() && self.assumed.is_empty();
+        self.done = is_done.then(|| (Arc::clone(report), stored));
         let api = &self.api;
         let written: Vec<_> = futures::stream::iter(actions)
             .map(|action| async move {
@@ -87,5 +96,11 @@ impl<K: ServiceStatus> Statuses<K> {
             }
         }
         result
+    }
+
+    fn is_done(&self, report: &Arc<Report>, stored: &[Arc<K>]) -> bool {
+        let same =
+            |of: &[Arc<K>]| of.len() == stored.len() && of.iter().zip(stored).all(|(a, b)| Arc::ptr_eq(a, b));
+        self.done.as_ref().is_some_and(|(done, of)| Arc::ptr_eq(done, report) && same(of))
     }
 }
