@@ -160,7 +160,7 @@ proptest! {
 fn others_are_not_planned_anew() {
     let is =
         |number: u8, of: u8| Step::Is { number, addresses: vec![of], shares: true, local: false, ready: 7 };
-    let world = [is(0, 0), is(1, 0), is(2, 1)].iter().fold(beginning(), after_owned);
+    let world = [is(0, 0), is(1, 0), is(2, 1)].iter().fold(beginning(), |world, step| after(&world, step));
     let before = plan(&world, None, &Plan::default());
     let kept = |step: Step| -> Vec<bool> {
         let next = after(&world, &step);
@@ -175,8 +175,4 @@ fn others_are_not_planned_anew() {
     assert_eq!(kept(Step::Seen { address: 1, by: 0 }), [true, true, false]);
     assert_eq!(kept(Step::Stands { address: 1, on_interface: true }), [true; 3]);
     assert_eq!(kept(Step::Excluded { node: 2, excluded: true }), [false; 3]);
-}
-
-fn after_owned(world: World, step: &Step) -> World {
-    after(&world, step)
 }
