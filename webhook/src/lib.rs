@@ -20,6 +20,7 @@ mod convert;
 mod existing;
 mod files;
 mod metrics;
+mod parting;
 mod presenter;
 mod registration;
 mod review;

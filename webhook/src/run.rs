@@ -19,6 +19,7 @@ use crate::args::Args;
 use crate::certificate::Keeper;
 use crate::existing::{self, Existing};
 use crate::metrics::Metrics;
+use crate::parting::parting;
 use crate::presenter::{Offer, Presenter};
 use crate::registration::{self, Registrar, conversion};
 use crate::server::{Reviewer, router};
@@ -119,7 +120,7 @@ pub async fn run(args: Args, process: Process) -> anyhow::Result<()> {
 
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     let listener = ferrolb_runtime::admin::listen(any, args.webhook_port, "admission reviews").await?;
-    let router = router(Arc::new(Reviewer::new(existing, metrics)));
+    let router = parting(router(Arc::new(Reviewer::new(existing, metrics))), shutdown.clone());
     let tls_policy = args.common.tls.policy()?;
     let end = Shutdown::default();
     let server = tls::serve(listener, &identity, &tls_policy, router, end.clone());
