@@ -209,9 +209,8 @@ impl Agent {
         }
         self.metrics.planned(view::is_valid(diagnostics));
         let before = self.report.borrow().clone();
-        let told = last.world.as_ref().zip(before.as_deref());
-        let report =
-            Report::new(&plan, diagnostics, &world, told.map(|(world, report)| (world, &*last.plan, report)));
+        let before = before.as_deref().map(|report| (&*last.plan, report));
+        let report = Report::new(&plan, diagnostics, &world, before);
         publish(&self.report, Some(Arc::new(report)));
         (last.world, last.plan) = (Some(world), Arc::new(plan));
         tracing::debug!(

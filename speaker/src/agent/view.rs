@@ -54,7 +54,7 @@ pub struct World {
 impl World {
     /// Whether what Services do not have to themselves is the same, so that a plan for the one world is a plan
     /// for the other wherever Services and wire agree.
-    pub(crate) fn decides_as(&self, other: &Self) -> bool {
+    pub(super) fn decides_as(&self, other: &Self) -> bool {
         let plain = |it: &Self| it.settled && !it.hold;
         plain(self) && plain(other) && self.has_frame_of(other)
     }

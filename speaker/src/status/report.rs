@@ -43,17 +43,16 @@ pub struct ServiceReport {
 }
 
 impl Report {
-    /// Of a plan and what it was made of. What was said of the plan before and still holds is taken over.
+    /// Of a plan and what it was made of. Of a Service whose plan was taken over from the one `before`, what was
+    /// said is taken over too.
     pub fn new(
         plan: &Plan,
         diagnostics: &[Diagnostic],
         world: &World,
-        before: Option<(&World, &Plan, &Self)>,
+        before: Option<(&Plan, &Self)>,
     ) -> Self {
-        let comparable =
-            |(of, planned, _): &(&World, &Plan, &Self)| of.decides_as(world) && planned.kernel == plan.kernel;
-        let before =
-            before.filter(comparable).and_then(|(_, plan, said)| Some((plan, said.services.as_ref()?)));
+        let before = before.filter(|(before, _)| before.kernel == plan.kernel);
+        let before = before.and_then(|(plan, said)| Some((plan, said.services.as_ref()?)));
         let said = |key: &ServiceKey, it: &Arc<ServicePlan>| {
             let (plan, said) = before?;
             plan.services.get(key).filter(|before| Arc::ptr_eq(before, it)).map(|_| said.get(key).cloned())
